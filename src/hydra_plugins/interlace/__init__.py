@@ -1,0 +1,1 @@
+"""Hydra's view of Interlace: a sweeper and a search path."""

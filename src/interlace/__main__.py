@@ -1,0 +1,7 @@
+"""`python -m interlace`."""
+
+import sys
+
+from interlace.cli import main
+
+sys.exit(main())

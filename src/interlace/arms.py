@@ -1,0 +1,189 @@
+"""What differs: turns a request (overrides, axes, a sweep file's arms) into named arms, each composed once."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+from interlace.errors import ConfigError
+from interlace.schema import Arm, ArmConfig, Sweep, SweepConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+SLUG_MAX_CHARS = 48
+"""Run folders stay readable, and far below the 255 bytes a file name may have."""
+
+SWEEP_WIDE = (
+    "name", "rounds", "order", "seed", "burn_in", "baseline", "output_dir", "fail_if", "arms", "commits",
+    "cumulative", "launchers", "gate", "monitor", "stats",
+)  # fmt: skip
+"""Keys that belong to the sweep as a whole; an arm cannot have its own."""
+
+
+class AxisLike(Protocol):
+    """One swept key; see `interlace.config.Axis`."""
+
+    key: str
+    overrides: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+class RequestLike(Protocol):
+    """What the shell asked for; see `interlace.config.Request`."""
+
+    plain: tuple[str, ...]
+    axes: tuple[AxisLike, ...]
+    compose: Callable[[Sequence[str]], SweepConfig]
+
+
+@dataclass(frozen=True)
+class Point:
+    """An arm before it is composed: its name, and what it sets beyond the overrides of the whole sweep."""
+
+    name: str
+    overrides: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+
+
+def build_sweep(request: RequestLike, range_axis: Callable[[SweepConfig], AxisLike | None]) -> Sweep:
+    """Compose every arm of a request.
+
+    `range_axis` turns the `commits:` range of a configuration into an axis (None without one): git is not
+    this module's to ask. Raises ConfigError for an empty sweep, equal names, an unknown baseline and
+    whatever an arm may not have of its own.
+    """
+    first = [axis.overrides[0] for axis in request.axes]
+    base = request.compose([*request.plain, *first])
+    commits = range_axis(base)
+    axes = (*request.axes, commits) if commits else request.axes
+    points = cross(entries(base.arms, cumulative=base.cumulative), axes)
+    arms = name_slugs([_arm(request, point) for point in points])
+    config = replace(base, baseline=pick_baseline(base.baseline, [arm.name for arm in arms]))
+    _check(arms, base)
+    baseline = next(arm.slug for arm in arms if arm.name == config.baseline)
+    return Sweep(config.name, tuple(arms), baseline, config)
+
+
+def entries(arms: Sequence[ArmConfig], *, cumulative: bool) -> list[Point]:
+    """Turn the `arms:` list into points; in a cumulative list each inherits what stands above it."""
+    points: list[Point] = []
+    inherited = Point("")
+    for arm in arms:
+        own = ([f"commit={arm.commit}"] if arm.commit is not None else []) + list(arm.set)
+        before = inherited if cumulative else Point("")
+        point = Point(arm.name, (*before.overrides, *own), {**before.env, **arm.env})
+        points.append(point)
+        inherited = point
+    return points
+
+
+def cross(points: Sequence[Point], axes: Sequence[AxisLike]) -> list[Point]:
+    """Return the product of the named arms and the swept axes; names show only what differs."""
+    starts = list(points) or [Point("")]
+    labels = axis_labels(axes)
+    choices = [list(zip(axis.overrides, names, strict=True)) for axis, names in zip(axes, labels, strict=True)]
+    return [
+        Point(_join([start.name, *(name for _, name in combination)]),
+              (*start.overrides, *(override for override, _ in combination)), start.env)
+        for start in starts
+        for combination in itertools.product(*choices)
+    ]  # fmt: skip
+
+
+def axis_labels(axes: Sequence[AxisLike]) -> list[list[str]]:
+    """Name each value of each axis: `abc1234` for a commit, `batch_size=8` for a setting, `slurm` for a group."""
+    last = [axis.key.split(".")[-1] for axis in axes]
+    return [
+        [label if _speaks_for_itself(axis.key) else f"{axis.key if last.count(end) > 1 else end}={label}"
+         for label in axis.labels]
+        for axis, end in zip(axes, last, strict=True)
+    ]  # fmt: skip
+
+
+def _speaks_for_itself(key: str) -> bool:
+    return key in {"commit", "workload", "launchers@ranks", "launchers"}
+
+
+def _join(parts: Iterable[str]) -> str:
+    return ",".join(part for part in parts if part) or "only"
+
+
+def _arm(request: RequestLike, point: Point) -> Arm:
+    config = request.compose([*request.plain, *point.overrides])
+    return Arm(point.name, "", point.overrides, replace(config, env={**config.env, **point.env}))
+
+
+def name_slugs(arms: Sequence[Arm]) -> list[Arm]:
+    """Give each arm its unique folder-safe slug. Raises ConfigError for two arms of one name."""
+    names = [arm.name for arm in arms]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"two arms are called '{twice[0]}'; give every arm a name of its own")
+    slugs = [slug(name) for name in names]
+    folded = [text.lower() for text in slugs]
+    return [
+        replace(arm, slug=text if folded.count(text.lower()) == 1 else _hashed(text, arm.name))
+        for arm, text in zip(arms, slugs, strict=True)
+    ]
+
+
+def slug(name: str) -> str:
+    """Write a name as one safe path component; a hash keeps apart what the rewriting would make equal."""
+    text = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.replace("=", "-")).strip("-.") or "arm"
+    lossy = not re.fullmatch(r"[A-Za-z0-9_.,=~^/ -]*", name) or len(text) > SLUG_MAX_CHARS or text == "arm"
+    return _hashed(text, name) if lossy else text
+
+
+def _hashed(text: str, name: str) -> str:
+    return f"{text[: SLUG_MAX_CHARS - 9].rstrip('-.')}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+
+
+def pick_baseline(asked: str | None, names: Sequence[str]) -> str:
+    """Return the baseline's name: the one asked for, else the arm called `baseline`, else the first."""
+    if asked is None:
+        return "baseline" if "baseline" in names else names[0]
+    if asked not in names:
+        raise ConfigError(f"baseline={asked} is not an arm; the arms are {', '.join(names)}")
+    return asked
+
+
+def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
+    if len(arms) == 1:
+        raise ConfigError(
+            "there is one arm only, so nothing to compare; give several (commit=main,HEAD or "
+            "workload.KEY=1,2), a range (commits=A..B) or a sweep file (sweeps=NAME)"
+        )
+    if base.rounds < 1:
+        raise ConfigError(f"rounds={base.rounds}: at least one round is needed (three for a verdict that counts)")
+    for arm in arms:
+        _check_arm(arm, base)
+
+
+def _check_arm(arm: Arm, base: SweepConfig) -> None:
+    for key in SWEEP_WIDE:
+        if getattr(arm.config, key) != getattr(base, key):
+            raise ConfigError(
+                f"arm '{arm.name}' has a {key} of its own; {key} belongs to the whole sweep and cannot differ"
+            )
+    if arm.config.measure.window != base.measure.window:
+        raise ConfigError(f"arm '{arm.name}' has another measure.window; arms are compared over the same steps")
+    if arm.config.workload.command is None and arm.config.workload.module is None:
+        raise ConfigError(f"arm '{arm.name}': its workload has neither a command nor a module; nothing to run")
+    if arm.config.ranks.nproc_per_node < (0 if arm.config.ranks.kind == "plain" else 1):
+        raise ConfigError(f"ranks.nproc_per_node={arm.config.ranks.nproc_per_node}: at least one rank is needed")
+    check_window(arm.config.measure.window, arm.config.workload.steps)
+
+
+def check_window(window: Sequence[int], steps: int | None) -> None:
+    """Raise ConfigError for a window that is no range of steps, or lies outside the steps a run makes."""
+    if len(window) != 2 or not 1 <= window[0] < window[1]:  # noqa: PLR2004 (first and last)
+        raise ConfigError(f"measure.window={list(window)} is no window; give [first, last], counted from step 1")
+    if steps is not None and window[1] > steps:
+        raise ConfigError(
+            f"measure.window={list(window)} ends after the last step of a run (workload.steps={steps}); "
+            f"give a window inside it, such as measure.window=[{max(1, steps // 6)},{steps}]"
+        )

@@ -1,0 +1,113 @@
+"""Commits of the arms: resolved before anything runs, checked out and proven before the first run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlace import source
+from interlace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from interlace.schema import Arm, Sweep, SweepConfig
+
+SHOWN_SHA = 9
+"""Characters of a commit that people read."""
+
+
+@dataclass(frozen=True)
+class CommitAxis:
+    """The commits of a range as one swept axis, oldest first."""
+
+    key: str
+    overrides: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def range_axis(config: SweepConfig) -> CommitAxis | None:
+    """Turn `commits=A..B` into an axis: A, the ladder's baseline, then every commit up to B."""
+    if config.commits is None:
+        return None
+    if config.commit is not None:
+        raise ConfigError("commit= and commits= are both given; one says single revisions, the other a range")
+    commits = source.expand_range(_repo(config), config.commits)
+    return CommitAxis(
+        "commit",
+        tuple(f"commit={commit.sha}" for commit in commits),
+        tuple(commit.sha[:SHOWN_SHA] for commit in commits),
+    )
+
+
+def _repo(config: SweepConfig) -> Path:
+    if config.source.repo is None:
+        raise ConfigError("commits are given but source.repo is not; say which repository: source.repo=PATH")
+    return Path(config.source.repo).expanduser()
+
+
+def resolve_commits(sweep: Sweep) -> Sweep:
+    """Pin each arm's revision to its full SHA, and refuse what would measure something else than it says."""
+    arms = tuple(_resolve(arm) for arm in sweep.arms)
+    notes = []
+    for repo in sorted({arm.config.source.repo for arm in arms if arm.sha and arm.config.source.repo}):
+        here = [arm for arm in arms if arm.config.source.repo == repo and arm.config.commit]
+        commits = [source.resolve_commit(Path(repo).expanduser(), arm.sha or "") for arm in here]
+        notes += source.refuse_dirty(Path(repo).expanduser(), commits, sweep.config.source.dirty)
+    return replace(sweep, arms=arms, notes=(*sweep.notes, *notes))
+
+
+def _resolve(arm: Arm) -> Arm:
+    if arm.config.commit is None:
+        return _working_tree(arm)
+    commit = source.resolve_commit(_repo(arm.config), arm.config.commit)
+    return replace(arm, sha=commit.sha, subject=commit.subject)
+
+
+def _working_tree(arm: Arm) -> Arm:
+    """An arm without a commit in a repository is its working tree, edits and all, and says so."""
+    if arm.config.source.repo is None:
+        return arm
+    commit = source.resolve_commit(_repo(arm.config), "HEAD")
+    changed = source.check_dirty(_repo(arm.config)).tracked
+    edits = f" with {len(changed)} changed files" if changed else ""
+    return replace(arm, sha=commit.sha, subject=f"the working tree at {commit.sha[:SHOWN_SHA]}{edits}")
+
+
+def check_out(sweep: Sweep, log_dir: Path, say: Callable[[str], None]) -> dict[str, Path | None]:
+    """Make every arm runnable: worktree, set-up command, proof of import. Returns arm slug -> checkout.
+
+    Raises SourceError before anything is measured.
+    """
+    return {arm.slug: _check_out(arm, log_dir, say) for arm in sweep.arms}
+
+
+def _check_out(arm: Arm, log_dir: Path, say: Callable[[str], None]) -> Path | None:
+    config = arm.config
+    if config.source.repo is None:
+        return None
+    if config.commit is None:
+        tree = _repo(config).resolve()
+    else:
+        say(f"checking out {arm.name} ({(arm.sha or '')[:SHOWN_SHA]})")
+        commit = source.resolve_commit(_repo(config), arm.sha or "")
+        cache = Path(config.source.cache_dir).expanduser() if config.source.cache_dir else None
+        tree = source.add_worktree(_repo(config), commit, cache)
+    env = arm_env(config, tree, os.environ)
+    if config.source.setup and config.commit is not None:
+        log = log_dir / f"setup-{arm.slug}.log"
+        source.run_setup(tree, config.source.setup, env, config.source.setup_timeout_s, log)
+    if config.source.module:
+        python = config.workload.python or sys.executable
+        found = source.prove_import(python, config.source.module, tree, env, tree)
+        say(f"{arm.name} imports {config.source.module} from {found}")
+    return tree
+
+
+def arm_env(config: SweepConfig, tree: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment in which an arm is set up and proven: what its ranks will have."""
+    path = source.pythonpath(tree, config.source.pythonpath, environ.get("PYTHONPATH"))
+    return {**environ, "PYTHONPATH": path, **config.workload.env, **config.env}

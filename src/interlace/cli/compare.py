@@ -1,0 +1,241 @@
+"""`interlace compare`: what logs that the user already has say about a change."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, get_args
+
+from interlace.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interlace.compare import Comparison, Comparisons
+    from interlace.given import GivenRun, Ordered
+    from interlace.stats import WindowStats
+
+HELP = """\
+usage: interlace compare NAME=LOG[,LOG...] NAME=LOG[,LOG...] [more arms] [options] [--json]
+
+Compares runs from their logs. Every NAME=... is an arm; the one called `baseline` (else the first) is what the
+others are compared with. Logs of one arm are separated by commas; quote a glob ("runs/a*.log"); a folder of
+per-rank logs is one run.
+
+  order=ABBABAAB   in which order the runs were made: A is the baseline, B, C ... the other arms as given; the
+                   first A is the first log of A, and so on (or the arms' names: order=base,new,new,base).
+                   Without it the clocks in the logs decide. Unknown and sequential orders (AAABBB) get ratios,
+                   but no verdict: drift cannot be told from the effect
+  window=51:300    first and last step that count (default: 51:300, or what all logs share without a warm-up)
+  margin=1%        the largest change that does not matter to you
+  reader=NAME      how to read the logs (default: recognised)
+  pattern=REGEX    your own line, with named groups step and step_s
+  unit=s|ms|us     unit of the times under pattern=
+  --json           one JSON object a candidate, one a line
+
+example: interlace compare baseline=a1.log,a2.log candidate=b1.log,b2.log order=ABBA
+"""
+OPTIONS = ("order", "window", "margin", "reader", "pattern", "unit")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The typed command line. `arms` has the baseline first, then the others as given."""
+
+    arms: dict[str, list[Path]]
+    order: str | None = None
+    window: tuple[int, int] | None = None
+    margin: float = 0.01
+    reader: str = "auto"
+    pattern: str | None = None
+    unit: Any = "s"
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything there is to print, with the baseline first in `arms`."""
+
+    arms: tuple[str, ...]
+    ordered: Ordered
+    measured: list[WindowStats]
+    compared: Comparisons
+    window: tuple[int, int]
+    window_why: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def run(argv: list[str]) -> int:
+    """Compare the logs named in `argv`; results to stdout. Raises InterlaceError for anything the user can mend."""
+    if "-h" in argv or "--help" in argv:
+        sys.stdout.write(HELP)
+        return 0
+    outcome = judged(parse(argv))
+    if "--json" in argv:
+        for candidate in outcome.compared.candidates:
+            sys.stdout.write(json.dumps(as_record(outcome, candidate), allow_nan=False) + "\n")
+        return 0
+    from interlace.cli.compare_table import show  # noqa: PLC0415 (--help and --json load no table)
+
+    show(outcome)
+    return 0
+
+
+def parse(argv: list[str]) -> Request:
+    """Typed request from the command line; UsageError says what is wrong with it."""
+    from interlace.given import files_of, refuse_repeats  # noqa: PLC0415 (--help stays light)
+
+    options, named = _split(argv)
+    if len(named) < 2:  # noqa: PLR2004 (a comparison has two sides)
+        raise UsageError(
+            f"{len(named)} arms given: compare needs two or more, as in baseline=a1.log,a2.log candidate=b1.log,b2.log"
+        )
+    baseline = "baseline" if "baseline" in named else next(iter(named))
+    in_turn = [baseline, *(name for name in named if name != baseline)]
+    arms = {name: files_of(name, named[name]) for name in in_turn}
+    refuse_repeats(arms)
+    return Request(
+        arms=arms,
+        order=options.get("order") or None,
+        window=_window(options["window"]) if "window" in options else None,
+        margin=_margin(options.get("margin", "1%")),
+        reader=options.get("reader", "auto"),
+        pattern=options.get("pattern"),
+        unit=_unit(options.get("unit", "s")),
+        as_json="--json" in argv,
+    )
+
+
+def _split(argv: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Options and arms, each as given."""
+    options: dict[str, str] = {}
+    named: dict[str, str] = {}
+    for word in argv:
+        if word == "--json":
+            continue
+        key, equals, value = word.partition("=")
+        if word.startswith("-"):
+            raise UsageError(
+                f"unknown option {word!r}: options are {', '.join(f'{o}=' for o in OPTIONS)} and --json"
+            )
+        if not equals or not key or not value:
+            raise UsageError(
+                f"{word!r}: expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}"
+            )
+        target = options if key in OPTIONS else named
+        if key in target:
+            what = "option" if key in OPTIONS else "arm"
+            raise UsageError(f"the {what} {key!r} is given twice: name its logs once, separated by commas")
+        target[key] = value
+    return options, named
+
+
+def _window(text: str) -> tuple[int, int]:
+    from interlace.stats.run import check_window  # noqa: PLC0415 (--help stays light)
+
+    match = re.fullmatch(r"\s*(\d+)\s*[:-]\s*(\d+)\s*", text)
+    if match is None:
+        raise UsageError(f"window={text}: give the first and the last step, as in window=51:300")
+    return check_window((int(match[1]), int(match[2])))
+
+
+def _margin(text: str) -> float:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?|\.\d+)\s*(%?)\s*", text)
+    value = float(match[1]) / (100.0 if match[2] else 1.0) if match else 0.0
+    if match is None or not 0.0 < value < 0.5:  # noqa: PLR2004 (half of the step time is no margin)
+        raise UsageError(f"margin={text}: give a percentage under 50 %, as in margin=1% (or 0.01)")
+    return value
+
+
+def _unit(text: str) -> str:
+    from interlace.steplog.model import Unit  # noqa: PLC0415 (--help stays light)
+
+    if text not in get_args(Unit):
+        raise UsageError(f"unit={text}: choose one of {', '.join(get_args(Unit))}")
+    return text
+
+
+def judged(request: Request) -> Outcome:
+    """Read, measure and compare. Raises ReadError for a log that cannot be used, naming it."""
+    from interlace import given  # noqa: PLC0415 (--help loads no pandas)
+    from interlace.compare import compare  # noqa: PLC0415
+
+    arms = tuple(request.arms)
+    runs = [_read(arm, path, request) for arm, paths in request.arms.items() for path in paths]
+    ordered = given.in_order(runs, arms, request.order)
+    window, why = given.window_for(runs, request.window)
+    measured = given.measure(ordered.runs, window)
+    failed, unlike = given.unlike(ordered, arms[0], arms)
+    compared = compare(
+        given.runs_frame(ordered, measured),
+        arms[0],
+        arms=arms,
+        margin=request.margin,
+        not_judged=ordered.order.reason,
+        failed=failed,
+    )
+    notes = (
+        *ordered.order.notes,
+        *ordered.notes,
+        *unlike,
+        *compared.notes,
+        *given.step_notes(ordered, measured, window),
+    )
+    return Outcome(arms, ordered, measured, compared, window, why, notes)
+
+
+def _read(arm: str, path: Path, request: Request) -> GivenRun:
+    from interlace.given import GivenRun  # noqa: PLC0415 (--help loads no pandas)
+    from interlace.steplog import read  # noqa: PLC0415
+
+    log = read(path, reader=request.reader, pattern=request.pattern, unit=request.unit)
+    return GivenRun(arm, str(path), log)
+
+
+def as_record(outcome: Outcome, candidate: Comparison) -> dict[str, Any]:
+    """One candidate as strict JSON; times in seconds, ratios candidate / baseline, null where not known."""
+    drift = outcome.compared.drift
+    return {
+        "arm": candidate.arm,
+        "baseline": candidate.baseline,
+        "ratio": candidate.ratio,
+        "low": candidate.low,
+        "high": candidate.high,
+        "verdict": candidate.verdict,
+        "sentence": candidate.sentence,
+        "confidence": candidate.confidence,
+        "speedup": candidate.speedup,
+        "rounds": candidate.rounds,
+        "rounds_faster": candidate.rounds_faster,
+        "round_ratios": list(candidate.round_ratios),
+        "provisional": candidate.provisional,
+        "method": candidate.method,
+        "p_value": candidate.p_value,
+        "p_holm": candidate.p_holm,
+        "noise_floor": candidate.noise_floor,
+        "resolution": candidate.resolution,
+        "drift": None if drift is None else drift.total,
+        "order": outcome.ordered.order.kind,
+        "order_source": outcome.ordered.source,
+        "window": list(outcome.window),
+        "window_source": outcome.window_why,
+        "runs": {arm: _arm_record(outcome, arm) for arm in (candidate.baseline, candidate.arm)},
+        "notes": [*candidate.notes, *outcome.notes],
+    }
+
+
+def _arm_record(outcome: Outcome, arm: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "log": run.name,
+            "reader": run.log.reader,
+            "stat_s": stats.summary.stat_s,
+            "median_s": stats.summary.median_s,
+            "mean_s": stats.summary.mean_s,
+            "steps": stats.summary.n,
+        }
+        for run, stats in zip(outcome.ordered.runs, outcome.measured, strict=True)
+        if run.arm == arm
+    ]

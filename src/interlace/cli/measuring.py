@@ -1,0 +1,110 @@
+"""From a decided sweep to its report: what `sweep`, `aa` and `resume` have in common."""
+
+from __future__ import annotations
+
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlace import __version__
+from interlace.arms import build_sweep
+from interlace.checkout import check_out, range_axis, resolve_commits
+from interlace.cli import EXIT_INTERRUPTED
+from interlace.errors import UsageError
+from interlace.execute import close_cut_runs, execute
+from interlace.files import SweepDir, locked, make_sweep_dir, write_json
+from interlace.lane import Lane
+from interlace.load import LoadedSweep, load
+from interlace.monitor.source import open_source
+from interlace.node import fingerprint
+from interlace.plan import make_plan
+from interlace.report.terminal import TerminalObserver, next_steps, print_analysis, stdout
+from interlace.report.written import write_report
+from interlace.sweepfile import write_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlace.arms import RequestLike
+    from interlace.monitor.readings import GpuSource
+    from interlace.schema import Plan, Sweep
+
+EXIT_RUN_FAILED = 1
+EXIT_VERDICT = 3
+
+
+def decide(request: RequestLike) -> Sweep:
+    """Compose the arms and pin their commits. Runs nothing and writes nothing."""
+    return resolve_commits(build_sweep(request, range_axis))
+
+
+def measure_new(request: RequestLike) -> int:
+    """Decide, write down, check out, measure, report; return the exit code."""
+    sweep = decide(request)
+    if sweep.config.launchers.kind != "local":
+        raise UsageError(f"launchers={sweep.config.launchers.kind} is not there yet; use launchers=local")
+    plan = make_plan(sweep)
+    sweep_dir = make_sweep_dir(Path(sweep.config.output_dir).expanduser(), sweep.name, datetime.now().astimezone())
+    write_sweep(sweep_dir, sweep, plan, __version__)
+    write_json(sweep_dir.plan, plan)
+    return measure(sweep_dir, sweep, plan)
+
+
+def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
+    """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk."""
+    observer = TerminalObserver(
+        {arm.slug: arm.name for arm in sweep.arms}, len(plan.runs), sweep.config.rounds
+    )
+    with locked(sweep_dir):
+        for cut in close_cut_runs(sweep_dir, plan):
+            observer.say(f"{cut.run.id} was cut; it is measured again")
+        observer.say(f"{len(plan.runs)} runs of {len(sweep.arms)} arms into {sweep_dir.path}")
+        worktrees = check_out(sweep, sweep_dir.path, observer.say)
+        gpus = open_source(sweep.config.monitor.source)
+        _write_node(sweep_dir, gpus)
+        try:
+            execute(Lane(sweep_dir, sweep, worktrees, gpus, os.environ, observer), plan)
+        except KeyboardInterrupt:
+            observer.close()
+            sys.stderr.write("interlace: interrupted; what was measured is kept\n")
+            _show(sweep_dir)
+            return EXIT_INTERRUPTED
+        finally:
+            observer.close()
+            gpus.close()
+            sweep_dir.state.unlink(missing_ok=True)
+    return exit_code(_show(sweep_dir))
+
+
+def _write_node(sweep_dir: SweepDir, gpus: GpuSource) -> None:
+    """Write the fingerprint of the node once; a resumed sweep keeps the first one."""
+    if not sweep_dir.node.exists():
+        write_json(sweep_dir.node, fingerprint(gpus))
+
+
+def _show(sweep_dir: SweepDir) -> LoadedSweep:
+    """Write the report's files, then print it."""
+    loaded = load(sweep_dir.path)
+    write_report(loaded)
+    console = stdout()
+    print_analysis(loaded.analysis, console)
+    for line in next_steps(sweep_dir, left=loaded.analysis.left):
+        console.print(line, soft_wrap=True)
+    return loaded
+
+
+def exit_code(loaded: LoadedSweep) -> int:
+    """Return 1 if a run is not ok, 3 if `fail_if` says so, else 0."""
+    counted = {attempt.run.id for attempt in loaded.used}
+    if any(run.id not in counted for run in loaded.plan.runs):
+        return EXIT_RUN_FAILED
+    verdicts = [one.verdict for one in loaded.analysis.comparisons]
+    return EXIT_VERDICT if _fails(loaded.sweep.config.fail_if, verdicts) else 0
+
+
+def _fails(rule: str | None, verdicts: Sequence[str]) -> bool:
+    if rule == "slower":
+        return "slower" in verdicts
+    return rule == "not_faster" and any(verdict != "faster" for verdict in verdicts)

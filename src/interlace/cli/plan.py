@@ -1,0 +1,84 @@
+"""`interlace plan [overrides]`: what a sweep would do."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlace.cli.measuring import decide
+from interlace.config import run_hydra
+from interlace.launch import build_launch
+from interlace.plan import FIRST_RUN_GUESS_S, make_plan
+from interlace.report.terminal import minutes, stdout
+
+if TYPE_CHECKING:
+    from interlace.config import Request
+    from interlace.schema import Arm, Plan, Sweep
+
+
+def run(argv: list[str]) -> int:
+    """Print arms, order, command lines and an estimate."""
+    return run_hydra(argv, "interlace plan", _show)
+
+
+def _show(request: Request) -> int:
+    sweep = decide(request)
+    plan = make_plan(sweep)
+    console = stdout()
+    for line in [*_arms(sweep), "", *_order(sweep, plan), "", *_commands(sweep, plan), "", *_estimate(sweep, plan)]:
+        console.print(line, markup=False, soft_wrap=True)
+    return 0
+
+
+def _arms(sweep: Sweep) -> list[str]:
+    lines = [f"arms of {sweep.name}:"]
+    for arm in sweep.arms:
+        mark = "  (baseline)" if arm.slug == sweep.baseline else ""
+        lines.append(f"  {arm.name}{mark}{_what_differs(arm)}")
+    return lines + [f"note: {note}" for note in sweep.notes]
+
+
+def _what_differs(arm: Arm) -> str:
+    commit = f"  {arm.sha[:9]} {arm.subject}" if arm.sha else ""
+    env = [f"{name}={value}" for name, value in arm.config.env.items()]
+    own = [text for text in arm.overrides if not text.startswith("commit=")]
+    return commit + "".join(f"  {text}" for text in [*own, *env])
+
+
+def _order(sweep: Sweep, plan: Plan) -> list[str]:
+    names = {arm.slug: arm.name for arm in sweep.arms}
+    lines = [f"order ({plan.order}, seed {plan.seed}), {len(plan.runs)} runs, one at a time:"]
+    for number in sorted({run.round for run in plan.runs}):
+        turn = [names[run.arm] for run in plan.runs if run.round == number]
+        title = f"round {number}" if number else "burn-in (discarded)"
+        lines.append(f"  {title}: {'  '.join(turn)}")
+    return lines
+
+
+def _commands(sweep: Sweep, plan: Plan) -> list[str]:
+    """Show the first run of each arm; the others differ in their folder alone."""
+    stamp = datetime.now().astimezone().strftime("<%Y-%m-%d_%H-%M-%S>")
+    root = Path(sweep.config.output_dir).expanduser().resolve() / sweep.name / stamp / "runs"
+    lines = ["command lines:"]
+    for arm in sweep.arms:
+        run = next(run for run in plan.runs if run.arm == arm.slug and run.round > 0)
+        worktree = Path(f"<worktree of {arm.sha[:9]}>") if arm.sha and arm.config.commit else _repo(arm)
+        launch = build_launch(arm, root / run.id, worktree, os.environ)
+        lines += [f"  {arm.name}:", f"    {shlex.join(launch.argv)}"]
+    return lines
+
+
+def _repo(arm: Arm) -> Path | None:
+    return Path(arm.config.source.repo).expanduser().resolve() if arm.config.source.repo else None
+
+
+def _estimate(sweep: Sweep, plan: Plan) -> list[str]:
+    total = len(plan.runs) * FIRST_RUN_GUESS_S
+    limit = len(plan.runs) * sweep.config.measure.timeout_s
+    return [
+        f"time: {len(plan.runs)} runs; {minutes(total)} if a run takes {FIRST_RUN_GUESS_S:g} s, "
+        f"{minutes(limit)} at most (measure.timeout_s); nothing was run"
+    ]

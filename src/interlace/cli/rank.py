@@ -1,0 +1,7 @@
+"""`interlace rank -- CMD`; the wrapper itself is `interlace.rank`, which ranks start directly."""
+
+from __future__ import annotations
+
+from interlace.rank import main as run
+
+__all__ = ["run"]

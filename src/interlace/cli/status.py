@@ -1,0 +1,100 @@
+"""`interlace status DIR`: how far a sweep is, from the records on disk."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from interlace.cli.folders import folder_parser
+
+if TYPE_CHECKING:
+    from interlace.files import SweepDir
+    from interlace.records import Attempt
+    from interlace.schema import Plan, Run, Sweep
+
+
+def run(argv: list[str]) -> int:
+    """Print the state of every run, what is on now, and what to type next."""
+    parser = folder_parser("status", "Progress of a running or stopped sweep.", json=True)
+    arguments = parser.parse_args(argv)
+    from interlace.files import as_json_text, is_locked, open_sweep_dir  # noqa: PLC0415 (--help stays light)
+    from interlace.records import attempts, read_plan  # noqa: PLC0415
+    from interlace.sweepfile import read_sweep  # noqa: PLC0415
+
+    sweep_dir = open_sweep_dir(arguments.directory)
+    plan, sweep = read_plan(sweep_dir), read_sweep(sweep_dir)
+    rows = [_row(run, attempts(sweep_dir, run), sweep) for run in plan.runs]
+    running = is_locked(sweep_dir)
+    current = _current(sweep_dir, plan, sweep) if running else None
+    state = _state(rows, current, running=running)
+    if arguments.json:
+        sys.stdout.write(as_json_text({**state, "runs": rows}, indent=0))
+    else:
+        _print(sweep_dir, state, rows)
+    return 0
+
+
+def _row(run: Run, tries: list[Attempt], sweep: Sweep) -> dict[str, Any]:
+    from interlace.records import is_finished  # noqa: PLC0415
+
+    name = next(arm.name for arm in sweep.arms if arm.slug == run.arm)
+    row = {"run": run.id, "round": run.round, "arm": name, "attempts": len(tries), "done": is_finished(tries)}
+    record = next((one.record for one in reversed(tries) if one.record is not None), None)
+    if record is None:
+        return {**row, "status": "cut or running" if tries else "to do"}
+    cause = record.cause.message if record.cause else None
+    median_s = record.steps.median_s if record.steps else None
+    return {**row, "status": record.status, "median_s": median_s, "wall_s": record.wall_s, "cause": cause}
+
+
+def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | None:
+    """Look at the run that is on: its step count comes from its own logs."""
+    from interlace.files import read_json  # noqa: PLC0415
+    from interlace.records import attempts  # noqa: PLC0415
+    from interlace.runlog import step_counter  # noqa: PLC0415
+
+    if not sweep_dir.state.is_file():
+        return None
+    state = read_json(sweep_dir.state, dict)
+    run = next((run for run in plan.runs if run.id == state.get("run")), None)
+    tries = attempts(sweep_dir, run) if run else []
+    if run is None or not tries:
+        return None
+    arm = next(arm for arm in sweep.arms if arm.slug == run.arm)
+    steps = step_counter(tries[-1].path, arm.config.measure)()
+    return {"run": run.id, "round": run.round, "arm": arm.name, "step": steps,
+            "steps": arm.config.workload.steps, "for_s": round(time.time() - float(state["since"]), 1)}  # fmt: skip
+
+
+def _state(rows: list[dict[str, Any]], current: dict[str, Any] | None, *, running: bool) -> dict[str, Any]:
+    from interlace.plan import FIRST_RUN_GUESS_S  # noqa: PLC0415
+
+    done = [row for row in rows if row["done"]]
+    walls = [row["wall_s"] for row in done if row.get("wall_s")]
+    each_s = sum(walls) / len(walls) if walls else FIRST_RUN_GUESS_S
+    return {
+        "state": "running" if running else "finished" if len(done) == len(rows) else "stopped",
+        "done": len(done), "total": len(rows), "not_ok": sum(row["status"] not in ("ok", "to do") for row in done),
+        "left_s": round(each_s * (len(rows) - len(done)), 1), "now": current,
+    }  # fmt: skip
+
+
+def _print(sweep_dir: SweepDir, state: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from interlace.report.table import milliseconds  # noqa: PLC0415
+    from interlace.report.terminal import minutes, next_steps, stdout  # noqa: PLC0415
+
+    console = stdout()
+    left = f", about {minutes(state['left_s'])} left" if state["done"] < state["total"] else ""
+    bad = f", {state['not_ok']} not ok" if state["not_ok"] else ""
+    console.print(f"{state['state']}: {state['done']} of {state['total']} runs done{bad}{left}")
+    if now := state["now"]:
+        of = f" of {now['steps']}" if now["steps"] else ""
+        console.print(f"now: {now['run']}  step {now['step']}{of}  for {minutes(now['for_s'])}")
+    for row in rows:
+        detail = row.get("cause") or (milliseconds(row["median_s"]) + " a step" if row.get("median_s") else "")
+        again = f" (attempt {row['attempts']})" if row["attempts"] > 1 else ""
+        console.print(f"  {row['run']}  {row['status']}{again}  {detail}".rstrip(), markup=False, soft_wrap=True)
+    if state["state"] != "running":
+        for line in next_steps(sweep_dir, left=state["total"] - state["done"]):
+            console.print(line, soft_wrap=True)

@@ -1,0 +1,182 @@
+"""From the run statistics of arms in rounds to one comparison a candidate: ratio, interval, verdict, notes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from interlace import remarks
+from interlace.coarse import pair_resolution
+from interlace.comparison import NO_ROUND, ONE_ROUND, Comparison, Rules, compared, log_range, spread
+from interlace.rounds import CompleteRounds, complete_rounds, usable_runs
+from interlace.stats.drift import Drift, fit_drift
+from interlace.stats.flags import Flag, flag_runs
+from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate
+from interlace.verdict import Evidence, judge
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """All candidates against one baseline, and what concerns them together. `flags` are (round, arm, reason)."""
+
+    baseline: str
+    candidates: tuple[Comparison, ...]
+    rounds: tuple[int, ...]
+    drift: Drift | None
+    flags: tuple[tuple[int, str, str], ...]
+    notes: tuple[str, ...]
+
+    def by_arm(self) -> dict[str, Comparison]:
+        """Comparisons by the candidate's name."""
+        return {candidate.arm: candidate for candidate in self.candidates}
+
+
+def compare(
+    runs: pd.DataFrame,
+    baseline: str,
+    *,
+    arms: Sequence[str] | None = None,
+    confidence: float = 0.95,
+    margin: float = 0.01,
+    not_judged: str | None = None,
+    failed: Mapping[str, str] | None = None,
+    aa_rounds: Sequence[tuple[float, float]] | None = None,
+) -> Comparisons:
+    """Compare every arm with `baseline` over the complete rounds.
+
+    `runs`: one row a finished run with columns arm, round (from 1; 0 is the burn-in), stat_s; and where known
+    mean_s, t_start_s, resolution (relative; NaN where all step times of the run are equal), quantum_s.
+    `arms`: all that were to be compared, so that one without a finished run is named. `not_judged`: why no verdict
+    may be given at all (the order, say); all runs then enter the ratio. `failed`: the same for single arms.
+    `aa_rounds`: run statistics (s) of at least four A/A rounds of the same session. Raises ConfigError for a
+    baseline without a run and for missing columns.
+    """
+    usable, notes = usable_runs(runs, baseline)
+    names = list(dict.fromkeys([baseline, *(arms or []), *(str(arm) for arm in runs["arm"])]))
+    if not_judged is not None:
+        unjudged = tuple(_unpaired(usable, baseline, arm, not_judged) for arm in names[1:])
+        return Comparisons(baseline, unjudged, (), None, (), tuple(notes))
+    table = complete_rounds(usable, baseline, names)
+    rules = _rules(usable, table, confidence, margin, failed or {}, aa_rounds)
+    judged = compared(table, rules)
+    drift = _drift(table, confidence)
+    flags = _flags(table)
+    detailed = [_with_remarks(one, table, rules, drift, flags) for one in judged]
+    by_arm = {one.arm: one for one in detailed}
+    for arm, why in table.left_out.items():
+        by_arm[arm] = _unpaired(usable, baseline, arm, why)
+    told = remarks.common(runs, table, drift, flags, _s_run(table), len(judged))
+    return Comparisons(
+        baseline,
+        tuple(by_arm[arm] for arm in names[1:]),
+        table.rounds,
+        drift,
+        tuple((table.rounds[f.round_index], table.arms[f.arm_index], f.reason) for f in flags),
+        (*notes, *table.notes, *told),
+    )
+
+
+def _rules(
+    usable: pd.DataFrame,
+    table: CompleteRounds,
+    confidence: float,
+    margin: float,
+    failed: Mapping[str, str],
+    aa_rounds: Sequence[tuple[float, float]] | None,
+) -> Rules:
+    pairs = [pair_resolution(usable, table.arms[0], arm) for arm in table.arms[1:]]
+    general = NO_ROUND if not table.rounds else ONE_ROUND if len(table.rounds) == 1 else None
+    reasons = [
+        failed.get(arm, general or coarse) for arm, (_, coarse) in zip(table.arms[1:], pairs, strict=True)
+    ]
+    aa = np.log(np.asarray(aa_rounds, dtype=np.float64)) if aa_rounds else None
+    small = False
+    if aa is not None and len(aa) >= FEWEST_AA_ROUNDS and 2 <= len(table.rounds) <= 3:  # noqa: PLR2004 (4.5)
+        small = spread(table.log_stat) < 0.5 * float((aa[:, 1] - aa[:, 0]).std(ddof=1))
+    return Rules(confidence, margin, aa, tuple(bound for bound, _ in pairs), tuple(reasons), small)
+
+
+def _s_run(table: CompleteRounds) -> float | None:
+    if len(table.rounds) < 2 or len(table.arms) < 2:  # noqa: PLR2004 (no spread to speak of)
+        return None
+    found = estimate(table.log_stat).s_run
+    return None if found is None else float(np.max(found))
+
+
+def _unpaired(usable: pd.DataFrame, baseline: str, arm: str, reason: str) -> Comparison:
+    """Ratio of geometric means over all runs, and the range over all pairs; never a verdict."""
+    base, other = (
+        np.log(usable.loc[usable["arm"] == name, "stat_s"].to_numpy(dtype=np.float64))
+        for name in (baseline, arm)
+    )
+    if not base.size or not other.size:
+        verdict, sentence = judge(Evidence(ratio=None, reason=reason))
+        return Comparison(arm, baseline, verdict, sentence, None)
+    ratio = math.exp(float(other.mean() - base.mean()))
+    pairs = np.subtract.outer(other, base)
+    evidence = Evidence(ratio=ratio, reason=reason, spread=log_range(pairs) if pairs.size > 1 else None)
+    verdict, sentence = judge(evidence)
+    return Comparison(arm, baseline, verdict, sentence, ratio)
+
+
+def _drift(table: CompleteRounds, confidence: float) -> Drift | None:
+    rounds, arms = table.log_stat.shape
+    if rounds < 2 or arms < 2 or not np.isfinite(table.t).all():  # noqa: PLR2004 (nothing to fit)
+        return None
+    return fit_drift(
+        table.log_stat.ravel(), np.tile(np.arange(arms), rounds), table.t.ravel(), confidence=confidence
+    )
+
+
+def _flags(table: CompleteRounds) -> list[Flag]:
+    if len(table.rounds) < 2:  # noqa: PLR2004 (no median to be far from)
+        return []
+    with np.errstate(invalid="ignore"):
+        stalls = np.nan_to_num(1.0 - np.exp(table.log_stat - table.log_mean), nan=0.0)
+    return flag_runs(table.log_stat, stalls)
+
+
+def _with_remarks(
+    one: Comparison, table: CompleteRounds, rules: Rules, drift: Drift | None, flags: list[Flag]
+) -> Comparison:
+    """Add what qualifies a verdict: the same question asked of the plain means, and without flagged rounds."""
+    if one.verdict == "not judged":
+        return one
+    k = table.arms.index(one.arm)
+    means = None
+    if np.isfinite(table.log_mean).all():
+        means = compared(replace(table, log_stat=table.log_mean), rules)[k - 1]
+    keep = sorted(set(range(len(table.rounds))) - {flag.round_index for flag in flags})
+    unflagged = None
+    if flags and keep:
+        rest = replace(table, log_stat=table.log_stat[keep], rounds=tuple(table.rounds[i] for i in keep))
+        unflagged = compared(rest, _for_fewer(rules, len(keep)))[k - 1]
+    differences = table.log_stat[:, k] - table.log_stat[:, 0]
+    notes = remarks.candidate(
+        (one.verdict, one.low, one.high),
+        differences,
+        rules.confidence,
+        means=None if means is None else (means.verdict, means.sentence),
+        unflagged=None if unflagged is None else unflagged.sentence,
+        drift=drift,
+        arm_index=k,
+        flagged=bool(flags),
+    )
+    return replace(one, notes=notes)
+
+
+def _for_fewer(rules: Rules, rounds: int) -> Rules:
+    if rounds > 1:
+        return rules
+    return replace(rules, reasons=tuple(reason or ONE_ROUND for reason in rules.reasons))

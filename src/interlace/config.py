@@ -1,0 +1,237 @@
+"""The one module (with the sweeper plugin) that knows Hydra: shell arguments in, typed configurations out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
+from hydra.main import main as hydra_main
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from interlace.errors import ConfigError
+from interlace.schema import SweepConfig
+from interlace.typed import known_keys, to_sweep_config, unknown_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from hydra.core.config_loader import ConfigLoader
+
+TREE_DIR = Path(__file__).resolve().parent / "_tree"
+"""`conf/` and, under `groups/`, `sweeps/` and `launchers/`: links in a checkout, copies in a wheel."""
+
+TEXT_KEYS = frozenset(
+    {
+        "baseline",
+        "commits",
+        "measure.log",
+        "measure.pattern",
+        "name",
+        "output_dir",
+        "source.cache_dir",
+        "source.module",
+        "source.repo",
+        "source.setup",
+        "workload.command",
+        "workload.cwd",
+        "workload.python",
+    }
+)
+"""Keys whose value is taken as it stands: no comma, brace or `=` in it means anything to Hydra."""
+
+RANK_STARTERS = frozenset({"accelerate", "torchrun", "plain"})
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One swept key: `overrides[i]` selects the value that people read as `labels[i]`."""
+
+    key: str
+    overrides: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the shell asked for: overrides that hold for every arm, and the swept axes."""
+
+    plain: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    compose: Callable[[Sequence[str]], SweepConfig]
+
+
+# ---------------------------------------------------------------- running Hydra's own command line
+
+
+def run_hydra(argv: Sequence[str], program: str, on_request: Callable[[Request], int]) -> int:
+    """Run Hydra's command line on argv and hand the request to `on_request`; its exit code comes back.
+
+    Raises ConfigError for whatever Hydra or OmegaConf refuse.
+    """
+    codes: list[int] = []
+
+    def task(request: Any) -> None:
+        codes.append(on_request(request))
+
+    app = hydra_main(config_path=str(TREE_DIR / "conf"), config_name="config", version_base="1.3")(task)
+    with _shell_of_hydra([program, *prepare_arguments(argv)]), _plain_errors():
+        app()
+    return codes[0] if codes else 0
+
+
+@contextlib.contextmanager
+def _shell_of_hydra(argv: list[str]) -> Iterator[None]:
+    """Hydra reads sys.argv, and only raises (instead of printing and exiting with 1) under HYDRA_FULL_ERROR."""
+    old_argv, old_flag = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = argv, "1"
+    try:
+        yield
+    finally:
+        sys.argv = old_argv
+        os.environ.pop("HYDRA_FULL_ERROR")
+        if old_flag is not None:
+            os.environ["HYDRA_FULL_ERROR"] = old_flag
+
+
+@contextlib.contextmanager
+def _plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ConfigError(_explain(error)) from error
+
+
+def _explain(error: BaseException) -> str:
+    """Hydra keeps the reason of a type error in `__cause__`; the user needs both, and not the search path."""
+    parts = [str(error).strip()]
+    if error.__cause__ is not None:
+        parts.append(str(error.__cause__).strip())
+    text = "\n".join(dict.fromkeys(part for part in parts if part)) or type(error).__name__
+    if key := re.search(r"Could not override '([^']+)'", text):
+        return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
+    if key := re.search(r"Missing mandatory value: .*\n\s*full_key: (\S+)", text):
+        return f"{key[1]} has no value; give {key[1]}=..."
+    return re.sub(r"\n*Config search path:.*", "", text, flags=re.DOTALL)
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def quote(value: str) -> str:
+    r"""Write a string as a Hydra override value that parses back to exactly that string.
+
+    Hydra unescapes a quote and the backslashes in front of it (and nothing else), so only those are doubled;
+    `${` would be an interpolation, so it is escaped for OmegaConf.
+    """
+    value = re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + r"\${", value)
+    value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + r"\'", value)
+    value = re.sub(r"(\\+)$", lambda m: m[1] * 2, value)
+    return f"'{value}'"
+
+
+def _quote_text(value: str) -> str:
+    """Quote a value typed by the user; `${...}` stays an interpolation, and quotes already there are kept."""
+    if value == "null" or _is_quoted(value):
+        return value
+    value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + r"\'", value)
+    return "'" + re.sub(r"(\\+)$", lambda m: m[1] * 2, value) + "'"
+
+
+def _is_quoted(value: str) -> bool:
+    return bool(re.fullmatch(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(['"]).*\1(?:,(['"]).*\2)*""", value))
+
+
+def prepare_arguments(argv: Sequence[str]) -> list[str]:
+    """Make shell arguments safe for Hydra: strings stay strings, `launchers=torchrun` means the ranks.
+
+    `commit=5e81234` would be infinity and `1234567` an integer. With nothing that defines arms, the quickstart
+    is asked for.
+    """
+    prepared = [_prepare(argument) for argument in argv]
+    defining = re.compile(r"[+~]*(workload|sweeps|commit|commits|arms)(@[^=]*)?=")
+    swept = any(_is_axis(argument) for argument in prepared)
+    if not swept and not any(defining.match(argument) for argument in prepared):
+        prepared.append("sweeps=quickstart")
+    return prepared if any(_asks_hydra(argument) for argument in prepared) else ["--multirun", *prepared]
+
+
+def _asks_hydra(argument: str) -> bool:
+    """True for flags that make Hydra print something and leave (or that already ask for a multirun)."""
+    flags = "--help|-h|--hydra-help|--cfg|-c|--info|-i|--shell-completion|-sc|--multirun|-m|--version"
+    return bool(re.fullmatch(rf"({flags})(=.*)?", argument))
+
+
+def _prepare(argument: str) -> str:
+    key, equals, value = argument.partition("=")
+    if argument.startswith("-") or not equals:
+        return argument
+    if key == "launchers" and value in RANK_STARTERS:
+        return f"launchers@ranks={value}"
+    if key == "commit":
+        return f"commit={','.join(_quote_text(part.strip()) for part in value.split(','))}"
+    if key in TEXT_KEYS:
+        return f"{key}={_quote_text(value)}"
+    return argument
+
+
+def _is_axis(argument: str) -> bool:
+    if argument.startswith("-") or "=" not in argument:
+        return False
+    return bool(OverridesParser.create().parse_override(argument).is_sweep_override())
+
+
+# ---------------------------------------------------------------- what the sweeper hands on
+
+
+def read_request(arguments: Sequence[str], loader: ConfigLoader, master: DictConfig) -> Request:
+    """Tell sweep overrides from plain ones and bind the function that composes one arm (about 0.1 s)."""
+    overrides = OverridesParser.create(config_loader=loader).parse_overrides(list(arguments))
+    plain = tuple(o.input_line or "" for o in overrides if not o.is_sweep_override())
+    axes = tuple(_axis(o) for o in overrides if o.is_sweep_override())
+
+    def compose(arm_overrides: Sequence[str]) -> SweepConfig:
+        with _plain_errors():
+            config = loader.load_sweep_config(master, [_prepare(override) for override in arm_overrides])
+            return to_sweep_config(_as_data(config), _declared_settings(loader, config))
+
+    return Request(plain, axes, compose)
+
+
+def _axis(override: Any) -> Axis:
+    key = override.get_key_element()
+    texts = tuple(override.sweep_string_iterator())
+    if not texts:
+        raise ConfigError(f"'{override.input_line}' sweeps over nothing; give at least one value")
+    return Axis(key, tuple(f"{key}={text}" for text in texts), tuple(map(_label, texts)))
+
+
+def _label(text: str) -> str:
+    """Show the value of an override as people type it: without its quotes."""
+    value = OverridesParser.create().parse_override(f"k={text}").value()
+    return value if isinstance(value, str) else text
+
+
+def _declared_settings(loader: ConfigLoader, config: DictConfig) -> Mapping[str, Any]:
+    """Return the keys, with their defaults, that the chosen workload's own YAML declares."""
+    found = loader.repository.load_config(f"workload/{config.hydra.runtime.choices.workload}")  # type: ignore[attr-defined]
+    declared = OmegaConf.to_container(found.config, resolve=False)
+    workload = declared.get("workload", declared) if isinstance(declared, dict) else {}
+    return workload if isinstance(workload, dict) else {}
+
+
+def _as_data(config: DictConfig) -> dict[str, Any]:
+    """Resolve everything and leave Hydra's own node out."""
+    keys = [str(key) for key in config if key not in ("hydra", "name", "sweeps")]
+    data = OmegaConf.to_container(
+        OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True
+    )
+    choices = config.hydra.runtime.choices
+    return {**data, "name": config.name or choices.get("sweeps") or choices.workload}  # type: ignore[dict-item]

@@ -1,0 +1,103 @@
+"""The lane loop: every run of a plan that is not finished yet, one after the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from interlace import process
+from interlace.errors import UsageError
+from interlace.files import write_json
+from interlace.records import attempts, close_cut, free_mib, remaining
+from interlace.runner import measure
+from interlace.schema import Run, RunRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from interlace.files import SweepDir
+    from interlace.lane import Lane
+    from interlace.schema import Plan
+
+LONG_PAUSE_S = 600.0
+"""After a pause longer than this the node has cooled: a burn-in run comes first again."""
+
+LEAST_FREE_MIB = 50.0
+"""With less disk than this a run's files could not be written."""
+
+
+def execute(lane: Lane, plan: Plan) -> list[RunRecord]:
+    """Measure what is left of the plan. A failed run is data: the loop goes on to its end.
+
+    Raises KeyboardInterrupt (after the running run has been ended and recorded) on Ctrl-C and SIGTERM.
+    """
+    left = _with_burn_in(lane.sweep_dir, plan, remaining(lane.sweep_dir, plan))
+    total = len(plan.runs)
+    records = []
+    with _sigterm_interrupts():
+        for position, run in enumerate(left):
+            _check_disk(lane)
+            number = total - (len(left) - position) + 1
+            steps = lane.arm(run).config.workload.steps or lane.arm(run).config.measure.window[1]
+            _write_state(lane.sweep_dir, run, number, total)
+            lane.observer.run_starts(run, number, total, steps)
+            record = measure(lane, run)
+            records.append(record)
+            lane.observer.run_ends(record)
+    return records
+
+
+def close_cut_runs(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
+    """Give every run that was cut by the orchestrator's death its record, and end what is left of it."""
+    closed = []
+    for run in plan.runs:
+        for attempt in attempts(sweep_dir, run):
+            if attempt.record is None:
+                marker = str(attempt.path.resolve())
+                left = [found.pid for found in process.members(None, marker)]
+                process.end(None, marker)
+                closed.append(close_cut(attempt, left))
+    return closed
+
+
+def _with_burn_in(sweep_dir: SweepDir, plan: Plan, left: list[Run]) -> list[Run]:
+    """Put the burn-in run in front again when the last run lies long back."""
+    done = [attempt.record for run in plan.runs for attempt in attempts(sweep_dir, run) if attempt.record]
+    burn_in = [run for run in plan.runs if run.round == 0]
+    if not left or not done or not burn_in or left[0] in burn_in:
+        return left
+    pause_s = time.time() - max(record.started_at + record.wall_s for record in done)
+    return [*burn_in, *left] if pause_s > LONG_PAUSE_S else left
+
+
+def _check_disk(lane: Lane) -> None:
+    free = free_mib(lane.sweep_dir.path)
+    if free < LEAST_FREE_MIB:
+        raise UsageError(
+            f"{free:.0f} MiB are left on the disk of {lane.sweep_dir.path}; free some, then: "
+            f"interlace resume {lane.sweep_dir.path}"
+        )
+
+
+def _write_state(sweep_dir: SweepDir, run: Run, number: int, total: int) -> None:
+    write_json(
+        sweep_dir.state,
+        {"pid": os.getpid(), "run": run.id, "number": number, "total": total, "since": time.time()},
+    )
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C: end the run, write its record, leave."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

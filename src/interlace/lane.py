@@ -1,0 +1,62 @@
+"""What a lane holds while it measures, and the observer it reports to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from interlace.files import SweepDir
+    from interlace.monitor import GpuSource
+    from interlace.schema import Arm, Run, RunRecord, Sweep
+
+
+class Observer(Protocol):
+    """Told what happens; it shows things and decides nothing."""
+
+    def run_starts(self, run: Run, number: int, total: int, steps: int | None) -> None:
+        """Announce run `number` of `total`, with the steps it is expected to make."""
+
+    def progress(self, steps_seen: int, elapsed_s: float) -> None:
+        """Tell how far the running one is."""
+
+    def run_ends(self, record: RunRecord) -> None:
+        """Show a finished run; its record is on disk already."""
+
+    def say(self, text: str) -> None:
+        """Say one line that matters to the user."""
+
+
+class Silent:
+    """An observer that shows nothing; for tests and for use as a library."""
+
+    def run_starts(self, run: Run, number: int, total: int, steps: int | None) -> None:
+        """Show nothing."""
+
+    def progress(self, steps_seen: int, elapsed_s: float) -> None:
+        """Show nothing."""
+
+    def run_ends(self, record: RunRecord) -> None:
+        """Show nothing."""
+
+    def say(self, text: str) -> None:
+        """Show nothing."""
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One node at work on one sweep. `worktrees` maps an arm's slug to its checkout (None: current folder)."""
+
+    sweep_dir: SweepDir
+    sweep: Sweep
+    worktrees: Mapping[str, Path | None]
+    gpus: GpuSource
+    environ: Mapping[str, str]
+    observer: Observer
+
+    def arm(self, run: Run) -> Arm:
+        """Return the arm that a run measures."""
+        return next(arm for arm in self.sweep.arms if arm.slug == run.arm)

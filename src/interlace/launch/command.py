@@ -1,0 +1,172 @@
+"""Argument lists and environments of a run, as pure functions: what is printed by `plan` is what runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlace.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from interlace.schema import Arm, RanksConfig, WorkloadConfig
+
+WRAPPER = ("-P", "-m", "interlace.rank", "--")
+"""Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""
+
+SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "&"})
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One run as a program: arguments, environment set by us, working folder, files to write first."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: Path
+    files: dict[str, str]
+
+
+def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mapping[str, str]) -> Launch:
+    """Build one run of an arm. `environ` is the calling shell's; only what we set on top comes back in `env`."""
+    config = arm.config
+    starter = STARTERS[config.ranks.kind]
+    python = config.workload.python or sys.executable
+    command = rank_command(config.workload, python, {"run_dir": str(run_dir), "worktree": str(worktree or "")})
+    argv, files = starter(config.ranks, python, command, run_dir)
+    cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
+    return Launch(argv, _rank_env(arm, run_dir, worktree, python, environ), cwd, files)
+
+
+def rank_command(workload: WorkloadConfig, python: str, places: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the program of one rank. Raises ConfigError for shell syntax, which no shell would run here."""
+    if workload.module is not None and workload.command is None:
+        return (python, "-m", workload.module)
+    try:
+        words = shlex.split(workload.command or "")
+    except ValueError as error:
+        raise ConfigError(f"workload.command={workload.command!r} cannot be split into words: {error}") from error
+    if not words:
+        raise ConfigError("workload.command is empty; give the training command, as in \"python train.py\"")
+    if shell := sorted(SHELL_WORDS.intersection(words)):
+        raise ConfigError(
+            f"workload.command has the shell word '{shell[0]}', and no shell runs it; "
+            "put it into a script, or write bash -c '...'"
+        )
+    words[0] = python if words[0] in ("python", "python3") else words[0]
+    return tuple(_fill(word, places) for word in words)
+
+
+def _fill(word: str, places: Mapping[str, str]) -> str:
+    for name, value in places.items():
+        word = word.replace(f"{{{name}}}", value)
+    return word
+
+
+def _rank_env(
+    arm: Arm, run_dir: Path, worktree: Path | None, python: str, environ: Mapping[str, str]
+) -> dict[str, str]:
+    """Return what every rank's environment gets on top of the calling shell's.
+
+    Compile caches are an arm's own: shared ones would make one arm warm and the other cold.
+    """
+    config = arm.config
+    caches = run_dir.parent.parent / "caches" / arm.slug
+    ours = {
+        "INTERLACE_RUN_DIR": str(run_dir),
+        "INTERLACE_STEP_DIR": str(run_dir / "steps"),
+        "INTERLACE_CONFIG": str(run_dir / "config.json"),
+        "INTERLACE_NUMA_BIND": config.numa.bind,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "CUDA_DEVICE_ORDER": environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
+        "PATH": os.pathsep.join([str(Path(python).parent), environ.get("PATH", os.defpath)])
+        if os.sep in python
+        else environ.get("PATH", os.defpath),
+    }
+    if threads := omp_threads(config.ranks, environ):
+        ours["OMP_NUM_THREADS"] = threads
+    if worktree is not None:
+        from interlace.source import pythonpath  # noqa: PLC0415 (git is needed for commits only)
+
+        ours["PYTHONPATH"] = pythonpath(worktree, config.source.pythonpath, environ.get("PYTHONPATH"))
+    return {**ours, **config.workload.env, **config.env}
+
+
+def omp_threads(ranks: RanksConfig, environ: Mapping[str, str]) -> str | None:
+    """Return OMP_NUM_THREADS to set: the configured one, the shell's, else the launchers' own silent 1."""
+    if ranks.omp_num_threads is not None:
+        return str(ranks.omp_num_threads)
+    return environ.get("OMP_NUM_THREADS") or (None if ranks.kind == "plain" else "1")
+
+
+# ---------------------------------------------------------------- launchers
+
+
+def _accelerate(
+    ranks: RanksConfig, python: str, command: tuple[str, ...], run_dir: Path
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """`accelerate launch`, with a configuration file of ours so that the user's default one cannot leak in.
+
+    --multi_gpu is what starts several processes, also without GPUs (--cpu silently starts one); port 0 lets
+    accelerate pick a free one.
+    """
+    several = ranks.nproc_per_node > 1
+    own = run_dir / "accelerate.yaml"
+    kind = "MULTI_GPU" if several else "NO"
+    text = (
+        f"compute_environment: LOCAL_MACHINE\ndistributed_type: '{kind}'\nnum_machines: 1\n"
+        f"num_processes: {ranks.nproc_per_node}\nmixed_precision: '{ranks.mixed_precision}'\n"
+    )
+    explicit = ["--num_machines=1", f"--num_processes={ranks.nproc_per_node}", "--main_process_port=0"]
+    if ranks.config_file is None:
+        explicit += [f"--mixed_precision={ranks.mixed_precision}", "--dynamo_backend=no"]
+        explicit += ["--multi_gpu"] if several else []
+    argv = (
+        python, "-m", "accelerate.commands.launch", f"--config_file={ranks.config_file or own}", *explicit,
+        *ranks.args, "--no_python", sys.executable, *WRAPPER, *command,
+    )  # fmt: skip
+    return argv, {} if ranks.config_file else {own.name: text}
+
+
+def _torchrun(
+    ranks: RanksConfig, python: str, command: tuple[str, ...], _run_dir: Path
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """`torchrun --standalone` finds a free port itself; --master-port=0 would hang."""
+    argv = (
+        python, "-m", "torch.distributed.run", "--standalone", "--nnodes=1",
+        f"--nproc-per-node={ranks.nproc_per_node}", *ranks.args, "--no-python",
+        sys.executable, *WRAPPER, *command,
+    )  # fmt: skip
+    return argv, {}
+
+
+def _plain(
+    ranks: RanksConfig, _python: str, command: tuple[str, ...], _run_dir: Path
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The command itself; as a single process it goes through the wrapper like any rank."""
+    if ranks.nproc_per_node == 1:
+        return (sys.executable, *WRAPPER, *command), {}
+    return command, {}
+
+
+STARTERS: dict[str, Callable[..., tuple[tuple[str, ...], dict[str, str]]]] = {
+    "accelerate": _accelerate,
+    "torchrun": _torchrun,
+    "plain": _plain,
+}
+
+
+def command_script(launch: Launch) -> str:
+    """Write the run as a shell script that repeats it by hand."""
+    lines = ["#!/usr/bin/env bash", "# Repeats this run by hand, outside Interlace.", "set -eu"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(launch.env.items())]
+    lines += [f"cd {shlex.quote(str(launch.cwd))}", f"exec {shlex.join(launch.argv)}"]
+    return "\n".join(lines) + "\n"

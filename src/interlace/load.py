@@ -1,0 +1,115 @@
+"""A sweep folder as frames: where reporting, and any notebook, begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from interlace.files import SweepDir, open_sweep_dir
+from interlace.records import attempts, read_plan
+from interlace.sweepfile import read_sweep
+
+if TYPE_CHECKING:
+    from interlace.analyse import Analysis
+    from interlace.records import Attempt
+    from interlace.schema import Plan, RunRecord, Sweep
+
+
+@dataclass(frozen=True)
+class LoadedSweep:
+    """One sweep, read from disk. `tries` are all attempts of all runs, in the order of the plan."""
+
+    sweep_dir: SweepDir
+    sweep: Sweep
+    plan: Plan
+    tries: tuple[Attempt, ...]
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """One row per attempt: run, round, attempt, arm, status, used, times in seconds, cause, notes.
+
+        `used` marks the attempt that counts: of a finished run the last one that is ok.
+        """
+        used = {id(attempt) for attempt in self.used}
+        return pd.DataFrame([_row(attempt, id(attempt) in used, self._names) for attempt in self.tries], columns=COLUMNS)
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """All step series that count: run, round, arm and, from the logs, step, rank, step_s, end_s ..."""
+        frames = [self.step_frame(attempt) for attempt in self.used]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "step", "step_s"])
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Comparisons of every arm with the baseline."""
+        from interlace.analyse import analyse  # noqa: PLC0415 (analyse takes what is loaded here)
+
+        return analyse(self)
+
+    @property
+    def used(self) -> tuple[Attempt, ...]:
+        """The attempts whose steps count: one per run at most, and only those that are ok."""
+        last = {attempt.run.id: attempt for attempt in self.tries if _is_ok(attempt)}
+        return tuple(last.values())
+
+    @property
+    def records(self) -> tuple[RunRecord, ...]:
+        """Every record there is."""
+        return tuple(attempt.record for attempt in self.tries if attempt.record is not None)
+
+    def step_frame(self, attempt: Attempt) -> pd.DataFrame:
+        """Step series of one attempt, as read from its log."""
+        frame = pd.read_parquet(attempt.path / "steps.parquet")
+        frame.insert(0, "run", attempt.run.id)
+        frame.insert(1, "round", attempt.run.round)
+        frame.insert(2, "arm", self._names[attempt.run.arm])
+        return frame
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return {arm.slug: arm.name for arm in self.sweep.arms}
+
+
+COLUMNS = [
+    "run", "round", "attempt", "arm", "status", "used", "started_at", "wall_s", "stat_s", "median_s", "mean_s",
+    "p90_s", "max_s", "step1_s", "steps", "peak_mib", "own_cpu_s", "own_wall_s", "cause", "notes",
+]  # fmt: skip
+
+
+def load(directory: str | Path) -> LoadedSweep:
+    """Load a sweep folder. Raises UsageError or ReadError naming what is missing or broken."""
+    sweep_dir = open_sweep_dir(Path(directory))
+    plan = read_plan(sweep_dir)
+    tries = tuple(attempt for run in plan.runs for attempt in attempts(sweep_dir, run))
+    return LoadedSweep(sweep_dir, read_sweep(sweep_dir), plan, tries)
+
+
+def _is_ok(attempt: Attempt) -> bool:
+    return attempt.record is not None and attempt.record.status == "ok"
+
+
+def _row(attempt: Attempt, used: bool, names: dict[str, str]) -> dict[str, object]:
+    run, record = attempt.run, attempt.record
+    row: dict[str, object] = {
+        "run": run.id, "round": run.round, "attempt": attempt.number, "arm": names[run.arm], "used": used,
+        "status": "running or cut",
+    }  # fmt: skip
+    if record is None:
+        return row
+    peaks = [gpu.peak_mib for gpu in record.gpus if gpu.peak_mib is not None]
+    row |= {
+        "status": record.status, "started_at": record.started_at, "wall_s": record.wall_s,
+        "steps": record.steps_seen, "peak_mib": max(peaks, default=None),
+        "own_cpu_s": record.own_cpu_s, "own_wall_s": record.own_wall_s,
+        "cause": record.cause.message if record.cause else None, "notes": "; ".join(record.notes),
+    }  # fmt: skip
+    if record.steps is not None:
+        row |= {
+            name: getattr(record.steps, name)
+            for name in ("stat_s", "median_s", "mean_s", "p90_s", "max_s", "step1_s")
+        }
+    return row

@@ -1,0 +1,117 @@
+"""Starting a program in its own session, and ending all of it: the only module that sends signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import psutil
+
+from interlace.errors import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+MARKER = "INTERLACE_RUN_DIR"
+"""Environment variable that every process of a run inherits: it tells ours from everybody else's."""
+
+
+@dataclass(frozen=True)
+class Child:
+    """A started program: its process, the moment it started, and the marker its descendants carry."""
+
+    popen: subprocess.Popen[bytes]
+    started_at: float
+    marker: str
+
+
+def start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Path, stderr: Path) -> Child:
+    """Start argv in a session of its own, output into two files. Raises LaunchError when it cannot start."""
+    with stdout.open("wb") as out, stderr.open("wb") as err:
+        try:
+            popen = subprocess.Popen(
+                list(argv), env=dict(env), cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise LaunchError(f"cannot start {argv[0]!r} in {cwd}: {error.strerror}") from error
+    return Child(popen, time.time(), env.get(MARKER, ""))
+
+
+def wait(child: Child, timeout_s: float) -> int | None:
+    """Sleep until the program ends or the time is over; its return code, or None. Uses no CPU meanwhile."""
+    if child.popen.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            descriptor = os.pidfd_open(child.popen.pid)
+            try:
+                select.select([descriptor], [], [], timeout_s)
+            finally:
+                os.close(descriptor)
+    return child.popen.poll()
+
+
+def members(child_pid: int | None, marker: str) -> list[psutil.Process]:
+    """List every living process of a run: descendants, members of its session, carriers of its marker.
+
+    Without `child_pid` only the marker counts: after an orchestrator's death the pid may be somebody else's.
+    """
+    found: dict[int, psutil.Process] = {}
+    if child_pid is not None:
+        with contextlib.suppress(psutil.Error):
+            found = {process.pid: process for process in psutil.Process(child_pid).children(recursive=True)}
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            ours = os.getsid(process.pid) == child_pid or _carries(process.pid, marker)
+            if ours and process.pid != os.getpid():
+                found[process.pid] = process
+    return [process for process in found.values() if _alive(process)]
+
+
+def _carries(pid: int, marker: str) -> bool:
+    """Read the environment a process started with; another user's cannot be read, and is not ours."""
+    if not marker:
+        return False
+    with open(f"/proc/{pid}/environ", "rb") as stream:  # noqa: PTH123 (thousands of times; Path is slower)
+        return f"{MARKER}={marker}".encode() in stream.read().split(b"\0")
+
+
+def _alive(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def end(child_pid: int | None, marker: str, grace_s: float = 5.0) -> tuple[int, ...]:
+    """End all of a run: ask (SIGTERM), wait, then kill. Returns the pids that would not go (D state)."""
+    left = members(child_pid, marker)
+    _signal_all(left, signal.SIGTERM)
+    deadline = time.monotonic() + grace_s
+    while (left := members(child_pid, marker)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for _ in range(20):
+        if not left:
+            break
+        _signal_all(left, signal.SIGKILL)
+        time.sleep(0.1)
+        left = members(child_pid, marker)
+    return tuple(process.pid for process in left)
+
+
+def _signal_all(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.send_signal(number)
+
+
+def reap(child: Child, timeout_s: float = 5.0) -> int | None:
+    """Collect the return code of a program that has been ended."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return child.popen.wait(timeout_s)
+    return None

@@ -1,0 +1,105 @@
+"""What is on disk of the runs: records, attempts, and the runs that are still to do."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interlace.errors import ReadError
+from interlace.files import read_json, write_json
+from interlace.schema import FORMAT_VERSION, Cause, Plan, Run, RunRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from interlace.files import SweepDir
+
+
+@dataclass(frozen=True)
+class Started:
+    """Written the moment a run's program has started: whom to end if its orchestrator dies."""
+
+    run: Run
+    attempt: int
+    pid: int
+    started_at: float
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One folder under runs/: its record, or None where the orchestrator died before writing one."""
+
+    run: Run
+    number: int
+    path: Path
+    record: RunRecord | None
+
+
+def read_plan(sweep_dir: SweepDir) -> Plan:
+    """Read the plan. Raises ReadError for a file of a newer Interlace."""
+    plan = read_json(sweep_dir.plan, Plan)
+    if plan.format_version > FORMAT_VERSION:
+        raise ReadError(
+            f"{sweep_dir.plan} has format {plan.format_version}; this Interlace reads up to {FORMAT_VERSION}"
+        )
+    return plan
+
+
+def attempts(sweep_dir: SweepDir, run: Run) -> list[Attempt]:
+    """List the attempts of a run, oldest first."""
+    found = []
+    number = 1
+    while (path := sweep_dir.run(run.id, number)).is_dir():
+        record = path / "record.json"
+        found.append(Attempt(run, number, path, read_json(record, RunRecord) if record.is_file() else None))
+        number += 1
+    return found
+
+
+def is_finished(tries: Sequence[Attempt]) -> bool:
+    """Tell whether a run needs no further attempt: it ended, well or badly, of itself."""
+    return any(t.record is not None and t.record.status not in ("interrupted", "disturbed") for t in tries)
+
+
+def remaining(sweep_dir: SweepDir, plan: Plan) -> list[Run]:
+    """Return the plan minus what is finished."""
+    return [run for run in plan.runs if not is_finished(attempts(sweep_dir, run))]
+
+
+def final_records(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
+    """Return every record of every attempt, in the order of the plan."""
+    return [t.record for run in plan.runs for t in attempts(sweep_dir, run) if t.record is not None]
+
+
+def write_record(path: Path, record: RunRecord) -> None:
+    """Persist a record; from this moment on the run is finished."""
+    write_json(path / "record.json", record)
+
+
+def close_cut(attempt: Attempt, ended: Sequence[int]) -> RunRecord:
+    """Write the record of an attempt whose orchestrator died, so that it stays on disk with its reason."""
+    started = attempt.path / "started.json"
+    began_at = read_json(started, Started).started_at if started.is_file() else attempt.path.stat().st_mtime
+    message = "the orchestrating process died while this run was on"
+    if ended:
+        message += f"; its {len(ended)} left-over processes were ended"
+    record = RunRecord(attempt.run, attempt.number, "interrupted", began_at, 0.0, None, Cause("cut", message))
+    write_record(attempt.path, record)
+    return record
+
+
+def make_run_dir(sweep_dir: SweepDir, run: Run) -> tuple[int, Path]:
+    """Create the folder of the next attempt of a run, exclusively."""
+    number = len(attempts(sweep_dir, run)) + 1
+    path = sweep_dir.run(run.id, number)
+    path.mkdir(parents=True)
+    (path / "steps").mkdir()
+    (path / "ranks").mkdir()
+    return number, path
+
+
+def free_mib(path: Path) -> float:
+    """Return the free space of the disk that holds path, in MiB."""
+    return shutil.disk_usage(path).free / 2**20

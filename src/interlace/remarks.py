@@ -1,0 +1,172 @@
+"""Notes beside a verdict: what qualifies it, in one line each. Computes little; decides no verdict."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interlace.stats.interval import sign_flip_p, signed_rank_interval
+from interlace.stats.multiple import expected_best
+from interlace.verdict import decimals_for, percent
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from interlace.rounds import CompleteRounds
+    from interlace.schema import Verdict
+    from interlace.stats.drift import Drift
+    from interlace.stats.flags import Flag
+
+    Floats = NDArray[np.float64]
+
+LEAST_DRIFT = 0.005
+HIGH_LAG1 = 0.5
+MANY_ROUNDS = 6
+COARSE = 0.002
+MANY_CANDIDATES = 3
+PAUSE_S = 1800.0
+
+
+def candidate(
+    judged: tuple[Verdict, float | None, float | None],
+    differences: Floats,
+    confidence: float,
+    *,
+    means: tuple[Verdict, str] | None,
+    unflagged: str | None,
+    drift: Drift | None,
+    arm_index: int,
+    flagged: bool,
+) -> tuple[str, ...]:
+    """Notes on one candidate: stalls, flagged rounds, drift, and the exact tests that many rounds allow.
+
+    `judged` is verdict, low, high; `differences` are the log ratios by round; `means` and `unflagged` are the same
+    comparison from plain means and without flagged rounds.
+    """
+    verdict, low, high = judged
+    notes = []
+    if means is not None and means[0] not in (verdict, "not judged"):
+        notes.append(
+            f"plain means of all steps say {means[1]}: the difference is in the stalls, which are a real cost"
+        )
+    if unflagged is not None:
+        notes.append(f"without flagged rounds: {unflagged}")
+    if drift is not None and low is not None and high is not None:
+        half = 0.5 * math.log(high / low)
+        if abs(drift.total) > half:
+            notes.append(_adjusted(drift, arm_index))
+    if len(differences) >= MANY_ROUNDS:
+        notes.extend(_exact(differences, confidence, flagged=flagged))
+    return tuple(notes)
+
+
+def _adjusted(drift: Drift, arm_index: int) -> str:
+    effect, half = drift.effects[arm_index], drift.effect_halves[arm_index]
+    low, high = math.exp(effect - half), math.exp(effect + half)
+    places = decimals_for(low, high)
+    return (
+        f"drift-adjusted (arm + linear time): {percent(math.exp(effect), places)} % "
+        f"({percent(low, places)} to {percent(high, places)})"
+    )
+
+
+def _exact(differences: Floats, confidence: float, *, flagged: bool) -> list[str]:
+    notes = []
+    p = sign_flip_p(differences)
+    if p is not None:
+        notes.append(f"sign-flip p = {p:.2g}")
+    ranked = signed_rank_interval(differences, confidence) if flagged else None
+    if ranked is not None:
+        middle, low, high = (math.exp(value) for value in ranked)
+        places = decimals_for(low, high)
+        notes.append(
+            f"signed-rank interval, which one unusual run moves little: {percent(middle, places)} % "
+            f"({percent(low, places)} to {percent(high, places)})"
+        )
+    return notes
+
+
+def common(
+    runs: pd.DataFrame,
+    table: CompleteRounds,
+    drift: Drift | None,
+    flags: list[Flag],
+    s_run: float | None,
+    candidates: int,
+) -> tuple[str, ...]:
+    """Notes on the experiment as a whole. `runs` may hold the burn-in (round 0)."""
+    notes = [*_flag_notes(table, flags), *_drift_notes(table, drift, s_run), *_coarse_notes(runs)]
+    notes.extend(_burn_in_notes(runs, table, s_run))
+    if candidates >= MANY_CANDIDATES and s_run is not None:
+        best = 100.0 * expected_best(candidates, s_run, len(table.rounds))
+        notes.append(
+            f"with no real effect the best of {candidates} is expected to look about {best:.2g} % faster"
+        )
+    return tuple(notes)
+
+
+def _flag_notes(table: CompleteRounds, flags: list[Flag]) -> list[str]:
+    if not flags:
+        return []
+    listed = [f"round {table.rounds[f.round_index]}, {table.arms[f.arm_index]}, {f.reason}" for f in flags]
+    word = "run" if len(flags) == 1 else "runs"
+    return [f"{len(flags)} flagged {word}, kept ({'; '.join(listed)}): two more rounds would help"]
+
+
+def _drift_notes(table: CompleteRounds, drift: Drift | None, s_run: float | None) -> list[str]:
+    if drift is None:
+        return []
+    notes = []
+    floor = 0.0 if s_run is None else s_run * math.sqrt(2.0 / len(table.rounds))
+    if abs(drift.total) > max(LEAST_DRIFT, floor) and abs(drift.total) > drift.half:
+        size = 100.0 * math.expm1(drift.total)
+        notes.append(
+            f"drift over the sweep {size:+.1f} % +-{100.0 * drift.half:.1f}; {_cancelled(table, drift.total)}"
+        )
+    if drift.lag1 is not None and drift.lag1 > HIGH_LAG1 and len(table.rounds) >= 5:  # noqa: PLR2004 (4.8)
+        notes.append(f"each run resembles the one before it (lag-1 correlation {drift.lag1:.2f})")
+    return notes
+
+
+def _cancelled(table: CompleteRounds, total: float) -> str:
+    """Say how much of a linear drift the order left in the ratios."""
+    share = (table.t - table.t[:, :1]).mean(axis=0) / (table.t.max() - table.t.min())
+    left = 100.0 * float(np.abs(share).max()) * abs(total)
+    if left < 0.05:  # noqa: PLR2004 (prints as 0.0)
+        return "the order of the runs cancels its linear part"
+    return f"the order of the runs leaves up to {left:.1f} % of it in a ratio"
+
+
+def _coarse_notes(runs: pd.DataFrame) -> list[str]:
+    if "resolution" not in runs or "quantum_s" not in runs:
+        return []
+    bound = pd.to_numeric(runs["resolution"]).max()
+    tick = pd.to_numeric(runs["quantum_s"]).min()
+    if not (bound > COARSE and tick > 0):
+        return []
+    return [
+        f"step times are recorded in {1000.0 * tick:.3g} ms; effects under {200.0 * bound:.2g} % cannot be told "
+        "apart; log a cumulative or finer clock"
+    ]
+
+
+def _burn_in_notes(runs: pd.DataFrame, table: CompleteRounds, s_run: float | None) -> list[str]:
+    """Compare the burn-in (round 0) with the first run of the same arm: a node still settling shows here."""
+    if s_run is None or not table.rounds:
+        return []
+    burn_in = runs[(runs["round"] == 0) & runs["arm"].isin(table.arms)]
+    if burn_in.empty:
+        return []
+    row = burn_in.iloc[-1]
+    first = table.log_stat[0, table.arms.index(row["arm"])]
+    if not row["stat_s"] > 0:
+        return []
+    change = float(first) - math.log(float(row["stat_s"]))
+    if abs(change) <= 2.0 * max(s_run * math.sqrt(2.0), LEAST_DRIFT):
+        return []
+    return [
+        f"the first run differs from the burn-in by {100.0 * math.expm1(change):+.1f} %: the node was settling"
+    ]

@@ -1,0 +1,96 @@
+"""The arms as a table of strings: what each cell says, before anything decides how it looks. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from interlace.analyse import Analysis, ArmSummary
+
+MS_PER_S = 1000.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """A header and rows of equal length; `numeric` are the columns to align right."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[int]
+
+
+def arms_table(analysis: Analysis) -> Table:
+    """Return one row an arm. Columns that no arm fills (commit, memory) are left out."""
+    rows = [_cells(arm) for arm in analysis.arms]
+    kept = [i for i, name in enumerate(HEADER) if name not in OPTIONAL or any(row[i] for row in rows)]
+    return Table(
+        tuple(HEADER[i] for i in kept),
+        tuple(tuple(row[i] for i in kept) for row in rows),
+        frozenset(new for new, old in enumerate(kept) if HEADER[old] in NUMERIC),
+    )
+
+
+HEADER = (
+    "arm", "commit", "change", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run",
+    "GPU memory", "ratio", "speed-up", "verdict",
+)  # fmt: skip
+OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1"})
+NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
+
+
+def _cells(arm: ArmSummary) -> tuple[str, ...]:
+    compared = arm.comparison
+    ratio = compared.ratio if compared else None
+    return (
+        arm.name,
+        (arm.commit or "")[:9],
+        arm.subject or "",
+        str(arm.runs) if arm.runs == arm.planned else f"{arm.runs} of {arm.planned}",
+        with_range(arm.median_s, arm.low_s, arm.high_s),
+        milliseconds(arm.p90_s),
+        milliseconds(arm.max_s),
+        seconds(arm.step1_s),
+        seconds(arm.wall_s),
+        "" if arm.peak_mib is None else f"{arm.peak_mib / 1024:.1f} GiB",
+        "" if ratio is None else f"{ratio:.3f}",
+        "" if ratio is None else f"{1 / ratio:.2f}x",
+        "baseline" if arm.baseline else compared.verdict if compared else "not judged",
+    )
+
+
+def with_range(middle_s: float | None, low_s: float | None, high_s: float | None) -> str:
+    """Write `28.0 ms (27.0 / 29.0)`: the median over runs, and their range."""
+    if middle_s is None or low_s is None or high_s is None:
+        return "-"
+    digits = _digits(middle_s)
+    low, high = (f"{value * MS_PER_S:.{digits}f}" for value in (low_s, high_s))
+    return f"{milliseconds(middle_s)} ({low} / {high})"
+
+
+def milliseconds(value_s: float | None) -> str:
+    """Write a step time with a sensible number of digits."""
+    return "-" if value_s is None else f"{value_s * MS_PER_S:.{_digits(value_s)}f} ms"
+
+
+def _digits(value_s: float) -> int:
+    """About four figures: 4.567 ms, 28.04 ms, 151.2 ms, 1204 ms."""
+    ms = abs(value_s) * MS_PER_S
+    return 3 if ms < 10 else 2 if ms < 100 else 1 if ms < 1000 else 0  # noqa: PLR2004 (powers of ten)
+
+
+def seconds(value_s: float | None) -> str:
+    """Write a duration in seconds."""
+    return "" if value_s is None else f"{value_s:.{2 if value_s < 10 else 1}f} s"  # noqa: PLR2004 (powers of ten)
+
+
+def verdict_lines(analysis: Analysis) -> list[str]:
+    """Return one sentence a candidate."""
+    return [f"{one.arm}: {one.sentence}" for one in analysis.comparisons]
+
+
+def headline(analysis: Analysis) -> str:
+    """Say what the numbers are."""
+    first, last = analysis.window
+    rounds = f"{len(analysis.rounds)} of {analysis.planned_rounds} rounds complete"
+    return f"{analysis.sweep}: step time of the slowest rank, steps {first} to {last}; {rounds}"

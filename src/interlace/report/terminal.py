@@ -1,0 +1,140 @@
+"""What a person sees on a terminal: tables on stdout, progress on stderr."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from interlace.plan import estimate_left_s
+from interlace.report.table import Table, arms_table, headline, milliseconds, verdict_lines
+
+if TYPE_CHECKING:
+    from interlace.analyse import Analysis
+    from interlace.files import SweepDir
+    from interlace.schema import Run, RunRecord
+
+COLOURS = {"faster": "green", "slower": "red", "within noise": "yellow", "not judged": "dim"}
+PIPE_WIDTH = 160
+"""Columns assumed where the output is no terminal, so that a table in a log is not folded at 80."""
+
+
+def stdout() -> Console:
+    """Return the console for results."""
+    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def print_analysis(analysis: Analysis, console: Console) -> None:
+    """Print the table, a sentence a candidate, the runs that failed, and what has to be noted."""
+    console.print(headline(analysis), style="bold")
+    console.print(rich_table(arms_table(analysis)))
+    for line in verdict_lines(analysis):
+        console.print(Text(line))
+    for trouble in analysis.troubles:
+        console.print(Text(f"{trouble.status}: {trouble.run} (attempt {trouble.attempt}): {trouble.message}", "red"))
+    for note in analysis.notes:
+        console.print(Text(f"note: {note}", "dim"))
+    if analysis.left:
+        console.print(Text(f"{analysis.left} runs of the plan are still to do", "yellow"))
+
+
+def rich_table(table: Table) -> RichTable:
+    """Lay a table out for the terminal."""
+    drawn = RichTable(box=None, pad_edge=False, header_style="bold")
+    for index, name in enumerate(table.header):
+        drawn.add_column(name, justify="right" if index in table.numeric else "left", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*row[:-1], Text(row[-1], COLOURS.get(row[-1], "")))
+    return drawn
+
+
+def next_steps(sweep_dir: SweepDir, *, left: int) -> list[str]:
+    """Say where the files are and what to type next."""
+    shown = shlex.quote(_short(sweep_dir.path))
+    resume = [f"go on:       interlace resume {shown}"] if left else []
+    return [f"files:       {shown}", *resume, f"report:      interlace report {shown}"]
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def minutes(value_s: float) -> str:
+    """Write 95 s as 1:35."""
+    whole = max(0, round(value_s))
+    hours, rest = divmod(whole, 3600)
+    text = f"{rest // 60}:{rest % 60:02d}"
+    return f"{hours}:{rest // 60:02d}:{rest % 60:02d}" if hours else text
+
+
+class TerminalObserver:
+    """A progress line that is rewritten on a terminal, and a line per finished run everywhere."""
+
+    def __init__(self, names: dict[str, str], total: int, rounds: int) -> None:
+        self._console = Console(stderr=True, highlight=False)
+        self._names = names
+        self._total = total
+        self._rounds = rounds
+        self._done: list[RunRecord] = []
+        self._live: Live | None = None
+        self._began_s = time.monotonic()
+
+    def run_starts(self, run: Run, number: int, total: int, steps: int | None) -> None:
+        """Begin a progress line."""
+        self._run, self._number, self._steps = run, number, steps
+        self._total = total
+        if self._console.is_terminal:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True)
+            self._live.start()
+        self.progress(0, 0.0)
+
+    def progress(self, steps_seen: int, elapsed_s: float) -> None:
+        """Rewrite the progress line."""
+        if self._live is not None:
+            self._live.update(Text(self._line(steps_seen, elapsed_s)), refresh=True)
+
+    def _line(self, steps_seen: int, elapsed_s: float) -> str:
+        rate = f"{steps_seen / elapsed_s:.1f} steps/s" if steps_seen and elapsed_s > 0 else "starting"
+        left_s = max(0.0, estimate_left_s(self._total - self._number + 1, self._done) - elapsed_s)
+        of = f" of {self._steps}" if self._steps else ""
+        return f"{self._where()}  step {steps_seen}{of}  {rate}  about {minutes(left_s)} left"
+
+    def _where(self) -> str:
+        turn = f"round {self._run.round} of {self._rounds}" if self._run.round else "burn-in"
+        return f"run {self._number} of {self._total}  {turn}  {self._names[self._run.arm]}"
+
+    def run_ends(self, record: RunRecord) -> None:
+        """Replace the progress line by the run's result."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        self._done.append(record)
+        left = estimate_left_s(self._total - self._number, self._done)
+        self._console.print(Text(f"{self._where()}  {self._result(record)}  about {minutes(left)} left"))
+
+    def _result(self, record: RunRecord) -> str:
+        if record.status == "ok" and record.steps is not None:
+            waited = f"  waited {record.gate_wait_s:.0f} s" if record.gate_wait_s >= 1 else ""
+            return f"{milliseconds(record.steps.median_s)} a step  {record.wall_s:.1f} s{waited}"
+        message = record.cause.message if record.cause else ""
+        return f"{record.status}: {message}"
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        self._console.print(Text(text))
+
+    def close(self) -> None:
+        """Take the progress line away."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None

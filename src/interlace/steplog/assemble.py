@@ -1,0 +1,260 @@
+"""The only place that puts rows of a log in order: cleaned, numbered, one value per step and rank. Pure.
+
+Nothing is dropped, renumbered or preferred without a note.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
+    """Turn what a reader found into a step log; None when no row has a usable time."""
+    remarks = parsed.remarks
+    _note_non_finite_extras(parsed.rows, remarks)
+    ordered = sorted(parsed.rows, key=lambda row: row.line)
+    rows = _numbered(_usable(_from_clock(ordered, remarks), remarks), remarks)
+    if not rows:
+        return None
+    settled: list[Row] = []
+    attempts = 1
+    for rank, of_rank in sorted(_by_rank(rows).items()):
+        kept, tries = _one_per_step(of_rank, rank, remarks)
+        settled += kept
+        attempts = max(attempts, tries)
+    _note_gaps(settled, parsed.world_size, remarks)
+    frame = _frame(_with_one_clock(settled, remarks))
+    return StepLog(
+        reader=reader,
+        frame=frame,
+        cumulative=bool(frame["end_s"].notna().all()),
+        quantum_s=_quantum_s(frame["step_s"].to_numpy()),
+        world_size=parsed.world_size,
+        ended=parsed.ended,
+        started_at=parsed.started_at,
+        finished_at=parsed.finished_at,
+        why=why,
+        notes=tuple(remarks.notes),
+        errors=remarks.all_errors(),
+        attempts=attempts,
+        reduced=parsed.reduced,
+    )
+
+
+def slowest_rank(frame: pd.DataFrame) -> pd.DataFrame:
+    """Reduce a log's frame to one row a step: the slowest rank.
+
+    Returns step, step_s (the largest over the ranks), end_s (the largest clock over the ranks: the step is over
+    when its last rank is; NaN when no rank has one), rank (whose step_s it is) and ranks (how many ranks logged
+    the step). A step that a rank lacks is reduced over the others and shows it in `ranks`.
+    """
+    by_step = frame.groupby("step", sort=True)
+    slowest = frame.loc[by_step["step_s"].idxmax()]
+    return pd.DataFrame(
+        {
+            "step": slowest["step"].to_numpy(),
+            "step_s": slowest["step_s"].to_numpy(),
+            "end_s": by_step["end_s"].max().to_numpy(),
+            "rank": slowest["rank"].to_numpy(),
+            "ranks": by_step["step_s"].count().to_numpy(),
+        }
+    )
+
+
+def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
+    """Take step times from the cumulative clock where the log has nothing else; the first step has none."""
+    if not rows or not all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows):
+        return rows
+    remarks.note("from_clock", "step times are differences of the cumulative clock; the first record has none")
+    timed = []
+    for of_rank in _by_rank(rows).values():
+        for before, row in pairwise(of_rank):
+            steps = _step(row) - _step(before) if row.step is not None else 1
+            if steps > 0:
+                timed.append(row._replace(step_s=(row.end_s - before.end_s) / steps))
+    return sorted(timed, key=lambda row: row.line)
+
+
+def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
+    broken = [row for row in rows if not math.isfinite(row.step_s)]
+    if broken:
+        remarks.note("non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}")
+    negative = [row for row in rows if math.isfinite(row.step_s) and row.step_s <= 0]
+    if negative:
+        remarks.note("not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}")
+    return [row for row in rows if math.isfinite(row.step_s) and row.step_s > 0]
+
+
+def _at(rows: list[Row]) -> str:
+    steps = [row.step for row in rows if row.step is not None]
+    return f" (steps {listed(steps)})" if steps else ""
+
+
+def _numbered(rows: list[Row], remarks: Remarks) -> list[Row]:
+    """Number rows by their order where the log has no numbers; refuse to mix both."""
+    without = sum(row.step is None for row in rows)
+    if not without:
+        return rows
+    if without < len(rows):
+        remarks.note("unnumbered_rows", f"{without} of {len(rows)} rows have no step number and were dropped")
+        return [row for row in rows if row.step is not None]
+    remarks.note("numbered_by_order", "the log has no step numbers: steps are counted from 1 in its order")
+    seen: Counter[int] = Counter()
+    numbered = []
+    for row in rows:
+        seen[row.rank] += 1
+        numbered.append(row._replace(step=seen[row.rank]))
+    return numbered
+
+
+def _by_rank(rows: list[Row]) -> dict[int, list[Row]]:
+    ranks: dict[int, list[Row]] = {}
+    for row in rows:
+        ranks.setdefault(row.rank, []).append(row)
+    return ranks
+
+
+def _one_per_step(rows: list[Row], rank: int, remarks: Remarks) -> tuple[list[Row], int]:
+    """Keep one row a step, the later one of a resumed run; returns the rows and the number of attempts."""
+    times_each = Counter(row.step for row in rows)
+    if max(times_each.values()) == 1 and all(_step(a) < _step(b) for a, b in pairwise(rows)):
+        return rows, 1
+    if rank < 0 and (ranks := _unlabelled_ranks(rows, times_each)):
+        remarks.note(
+            "unlabelled_ranks",
+            f"each step is there {ranks} times and the log does not say whose: the slowest of them was taken",
+        )
+        return _slowest_rows(rows), 1
+    return _latest(rows, f" of rank {rank}" if rank >= 0 else "", remarks)
+
+
+def _unlabelled_ranks(rows: list[Row], times_each: Counter[int | None]) -> int:
+    """How many ranks write into this log without saying so; 0 when repeats have another reason.
+
+    Ranks stay together, so a step's rows stand close to each other; a resumed run goes back once, far.
+    """
+    usual, steps = Counter(times_each.values()).most_common(1)[0]
+    if usual < 2 or steps < 0.9 * len(times_each):
+        return 0
+    turns_back = sum(_step(b) <= _step(a) for a, b in pairwise(rows))
+    return usual if turns_back >= len(times_each) * (usual - 1) / 2 else 0
+
+
+def _slowest_rows(rows: list[Row]) -> list[Row]:
+    best: dict[int, Row] = {}
+    for row in rows:
+        step = _step(row)
+        if step not in best or row.step_s > best[step].step_s:
+            best[step] = row
+    return [best[step] for step in sorted(best)]
+
+
+def _latest(rows: list[Row], whose: str, remarks: Remarks) -> tuple[list[Row], int]:
+    kept: dict[int, Row] = {}
+    back: list[tuple[int, int]] = []
+    doubled: list[int] = []
+    replaced: set[int] = set()
+    previous: int | None = None
+    for row in rows:
+        step = _step(row)
+        if step == previous:
+            doubled.append(step)
+        elif previous is not None and step < previous:
+            back.append((previous, step))
+        if step in kept and step != previous:
+            replaced.add(step)
+        kept[step] = row
+        previous = step
+    if doubled:
+        remarks.note("duplicate_steps", f"steps {listed(doubled)}{whose} stand twice in a row: the later value was kept")
+    if back:
+        turns = ", ".join(f"{a} -> {b}" for a, b in back[:4]) + (" ..." if len(back) > 4 else "")
+        remarks.note(
+            "resumed",
+            f"the step counter{whose} goes back ({turns}): {len(back) + 1} attempts, the later value of"
+            f" {len(replaced)} repeated steps was kept",
+        )
+    return [kept[step] for step in sorted(kept)], len(back) + 1
+
+
+def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
+    """Drop the cumulative clock where it does not run through the whole log of a rank."""
+    for of_rank in _by_rank(rows).values():
+        clock = [row.end_s for row in of_rank]
+        if all(math.isnan(t) for t in clock):
+            continue
+        if not all(a < b for a, b in pairwise(clock)) or not math.isfinite(clock[0]):
+            remarks.note("clock_restarts", "the cumulative clock has gaps or goes back: single step times are used")
+            return [row._replace(end_s=math.nan) for row in rows]
+    return rows
+
+
+def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> None:
+    ranks = {rank: {_step(row) for row in of_rank} for rank, of_rank in _by_rank(rows).items()}
+    everywhere = set().union(*ranks.values())
+    for rank, steps in ranks.items():
+        if missing := everywhere - steps:
+            remarks.note("missing_on_rank", f"rank {rank} lacks {len(missing)} steps: {listed(missing)}")
+    if world_size and min(ranks) >= 0 and len(ranks) < world_size:
+        lacking = set(range(world_size)) - set(ranks)
+        remarks.note("missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}")
+    _note_missing_steps(sorted(everywhere), remarks)
+
+
+def _note_missing_steps(steps: list[int], remarks: Remarks) -> None:
+    if len(steps) < 2:
+        return
+    distances = Counter(b - a for a, b in pairwise(steps))
+    usual = distances.most_common(1)[0][0]
+    if usual > 1:
+        remarks.note(
+            "every_n_steps", f"a record every {usual} steps: values may be means over {usual} steps, not single ones"
+        )
+    holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
+    if holes:
+        remarks.note("missing_steps", f"steps are missing in {len(holes)} places, from step {listed(holes)}")
+
+
+def _note_non_finite_extras(rows: Iterable[Row], remarks: Remarks) -> None:
+    found: dict[str, list[int]] = {}
+    for row in rows:
+        for name, value in (row.extra or {}).items():
+            if not math.isfinite(value) and row.step is not None:
+                found.setdefault(name, []).append(row.step)
+    for name, steps in found.items():
+        remarks.note(f"non_finite_{name}", f"{name} is not finite at steps {listed(steps)}")
+
+
+def _frame(rows: list[Row]) -> pd.DataFrame:
+    columns: dict[str, object] = {
+        "step": np.array([row.step for row in rows], dtype=np.int64),
+        "rank": np.array([row.rank for row in rows], dtype=np.int64),
+        "step_s": np.array([row.step_s for row in rows], dtype=np.float64),
+        "end_s": np.array([row.end_s for row in rows], dtype=np.float64),
+    }
+    names = dict.fromkeys(name for row in rows for name in row.extra or ())
+    for name in [name for name in names if name not in columns][:MAX_EXTRA_COLUMNS]:
+        columns[name] = np.array([(row.extra or {}).get(name, math.nan) for row in rows], dtype=np.float64)
+    return pd.DataFrame(columns)
+
+
+def _quantum_s(values: np.ndarray) -> float | None:
+    """Smallest gap between distinct values, above the noise of decimal conversion; None for fewer than two."""
+    gaps = np.diff(np.unique(values))
+    real = gaps[gaps > 1e-12 * float(np.max(values))]
+    return float(f"{real.min():.6g}") if real.size else None
+
+
+def _step(row: Row) -> int:
+    return -1 if row.step is None else row.step

@@ -1,0 +1,106 @@
+"""Plain nested data into frozen dataclasses: what is misspelt, missing or of the wrong type is named here."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+import msgspec
+
+from interlace.errors import ConfigError
+from interlace.schema import SweepConfig, WorkloadConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def to_sweep_config(data: Mapping[str, Any], declared: Mapping[str, Any]) -> SweepConfig:
+    """Turn composed data into a SweepConfig; `declared` are the keys and defaults of the workload's own YAML.
+
+    Raises ConfigError naming the key for a misspelt key, a wrong type or a missing value.
+    """
+    if not isinstance(data.get("workload"), dict):
+        raise ConfigError("no workload is chosen; give workload=NAME (`interlace sweep --help` lists them)")
+    typed = {**data, "workload": _split_settings(data["workload"], declared)}
+    refuse_unknown(typed, SweepConfig)
+    try:
+        return msgspec.convert(typed, SweepConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(_type_error(error)) from error
+
+
+def _split_settings(workload: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    common = {field.name for field in fields(WorkloadConfig)} - {"settings"}
+    own = {key: value for key, value in workload.items() if key not in common}
+    for key, value in own.items():
+        if key not in declared:
+            raise ConfigError(unknown_key(f"workload.{key}", [f"workload.{k}" for k in {*declared, *common}]))
+        _check_type(f"workload.{key}", value, declared[key])
+    return {**{key: value for key, value in workload.items() if key in common}, "settings": own}
+
+
+def _check_type(key: str, value: Any, default: Any) -> None:
+    """A workload's YAML is its schema: a value must be of its default's type (an int may stand for a float)."""
+    if default is None or value is None or isinstance(default, str) and default.startswith("${"):
+        return
+    numeric = isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)
+    if default != "???" and type(value) is not type(default) and not numeric:
+        raise ConfigError(f"{key}={value!r} is {_kind(value)}; {_kind(default)} is expected, as in {default!r}")
+
+
+def _kind(value: Any) -> str:
+    names = {bool: "true/false", int: "a whole number", float: "a number", str: "text", list: "a list"}
+    return names.get(type(value), "a mapping")
+
+
+def refuse_unknown(data: Mapping[str, Any], schema: type, path: str = "") -> None:
+    """Raise ConfigError for the first key that the dataclass `schema` (or one inside it) does not have."""
+    hints = get_type_hints(schema)
+    for key, value in data.items():
+        if key not in hints:
+            raise ConfigError(unknown_key(f"{path}{key}", [f"{path}{name}" for name in hints]))
+        inner = [t for t in (hints[key], *get_args(hints[key])) if is_dataclass(t)]
+        for item in value if isinstance(value, list) else [value]:
+            if inner and isinstance(item, dict):
+                refuse_unknown(item, inner[0], f"{path}{key}.")  # type: ignore[arg-type]
+
+
+def unknown_key(key: str, known: Sequence[str], otherwise: str | None = None) -> str:
+    """Word the message for a key that does not exist, with the nearest one that does."""
+    if key in known:
+        return f"the chosen configuration has no key '{key}'; choose the group that has it (workload=command, say)"
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    hint = f"did you mean '{close[0]}'?" if close else otherwise or "known are " + ", ".join(sorted(known))
+    return f"unknown key '{key}' in the configuration; {hint}"
+
+
+def _type_error(error: Exception) -> str:
+    """`Expected `int`, got `str` - at `$.rounds`` -> `rounds: expected int, got str`."""
+    text, _, where = str(error).partition(" - at `$.")
+    key = where.rstrip("`")
+    text = f"{text[:1].lower()}{text[1:]}".replace("`", "").replace("enum value", "value")
+    if key.endswith("commit"):
+        text += "; a commit is text: quote it in the file (commit: '5e81234'), or YAML makes a number of it"
+    choices = _choices(SweepConfig, key.split("."))
+    return f"{key}: {text}" + (f"; choose one of {', '.join(choices)}" if choices else "")
+
+
+def _choices(schema: Any, path: Sequence[str]) -> list[str]:
+    """List what a `Literal` at this path allows; empty for anything else."""
+    for name in path:
+        hint = get_type_hints(schema).get(name) if is_dataclass(schema) else None
+        inner = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]
+        schema = inner[0] if inner else hint
+    return [str(choice) for choice in get_args(schema) if isinstance(choice, str)]
+
+
+def known_keys(schema: type, path: str = "") -> list[str]:
+    """Every key of a dataclass and of those inside it, dotted."""
+    names = []
+    for field in fields(schema):
+        names.append(f"{path}{field.name}")
+        kind = get_type_hints(schema)[field.name]
+        if is_dataclass(kind):
+            names += known_keys(kind, f"{path}{field.name}.")  # type: ignore[arg-type]
+    return names

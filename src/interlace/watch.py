@@ -1,0 +1,73 @@
+"""Waiting for a run: progress, the time limit, the stall limit, and the grace after its last step."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interlace import process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from interlace.causes import EndedBy
+
+TICK_S = 0.5
+"""How often a run is looked at. It is slept in between: waiting must not disturb what is measured."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run is given up."""
+
+    timeout_s: float
+    stall_s: float
+    grace_s: float
+    steps: int | None
+
+
+@dataclass(frozen=True)
+class Watched:
+    """How the wait ended: by whom, with which return code, after which limit."""
+
+    ended_by: EndedBy
+    returncode: int | None
+    limit_s: float
+    stubborn: tuple[int, ...] = ()
+
+
+def watch(
+    child: process.Child, limits: Limits, count: Callable[[], int], on_progress: Callable[[int, float], None]
+) -> Watched:
+    """Wait until the run ends or a limit is passed, then end whatever is left of it.
+
+    `count` returns the steps seen so far. A KeyboardInterrupt ends the run first and is then raised again.
+    """
+    try:
+        ended_by, limit_s = _wait(child, limits, count, on_progress)
+    except KeyboardInterrupt:
+        process.end(child.popen.pid, child.marker)
+        process.reap(child)
+        raise
+    stubborn = process.end(child.popen.pid, child.marker, grace_s=0.0 if ended_by == "itself" else 5.0)
+    return Watched(ended_by, process.reap(child), limit_s, stubborn)
+
+
+def _wait(
+    child: process.Child, limits: Limits, count: Callable[[], int], on_progress: Callable[[int, float], None]
+) -> tuple[EndedBy, float]:
+    started = news_at = time.monotonic()
+    seen = 0
+    while process.wait(child, TICK_S) is None:
+        now = time.monotonic()
+        if (steps := count()) > seen:
+            seen, news_at = steps, now
+        on_progress(seen, now - started)
+        if limits.steps is not None and seen >= limits.steps and now - news_at > limits.grace_s:
+            return "grace", limits.grace_s
+        if now - started > limits.timeout_s:
+            return "timeout", limits.timeout_s
+        if now - news_at > limits.stall_s:
+            return "stall", limits.stall_s
+    return "itself", 0.0
