@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def pair_resolution(runs: pd.DataFrame, baseline: str, arm: str) -> tuple[float | None, str | None]:
     """Smallest relative effect that the logs of two arms can show, and why that forbids a verdict.
 
-    `runs` as in `compare.compare`. None where nothing is known of the logs (no column `resolution`). A run whose
-    step times are all equal shows nothing below the gap to the next recorded value; an arm of which all runs show
-    one and the same value is not judged.
+    `runs` as in `compare.compare`. None where nothing is known of the logs (no column `resolution`). A run
+    whose step times are all equal shows nothing below the gap to the next recorded value; an arm of which all
+    runs show one and the same value is not judged.
     """
     if "resolution" not in runs:
         return None, None
@@ -34,8 +34,8 @@ def pair_resolution(runs: pd.DataFrame, baseline: str, arm: str) -> tuple[float 
         own = (pair["arm"] == name).to_numpy()
         if flat[own].all() and quantum(values[own]) is None:
             return None, (
-                f"every step of every run of {name} reads {1000.0 * values[own][0]:.6g} ms: the log is too coarse "
-                "to show a difference; log a cumulative or finer clock"
+                f"every step of every run of {name} reads {1000.0 * values[own][0]:.6g} ms: the log is too "
+                "coarse to show a difference; log a cumulative or finer clock"
             )
     floor = _gap(pair, values, flat) / float(values.mean())
     return float(np.nanmax([floor, *bound])), None

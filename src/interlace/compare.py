@@ -1,4 +1,4 @@
-"""From the run statistics of arms in rounds to one comparison a candidate: ratio, interval, verdict, notes."""
+"""Run statistics of arms in rounds -> one comparison a candidate: ratio, interval, verdict, notes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All candidates against one baseline, and what concerns them together. `flags` are (round, arm, reason)."""
+    """All candidates against one baseline, and what concerns them all. `flags` are (round, arm, reason)."""
 
     baseline: str
     candidates: tuple[Comparison, ...]
@@ -57,18 +57,22 @@ def compare(
 
     `runs`: one row a finished run with columns arm, round (from 1; 0 is the burn-in), stat_s; and where known
     mean_s, t_start_s, resolution (relative; NaN where all step times of the run are equal), quantum_s.
-    `arms`: all that were to be compared, so that one without a finished run is named. `not_judged`: why no verdict
-    may be given at all (the order, say); all runs then enter the ratio. `failed`: the same for single arms.
-    `aa_rounds`: run statistics (s) of at least four A/A rounds of the same session. Raises ConfigError for a
-    baseline without a run and for missing columns.
+    `arms`: all that were to be compared, so that one without a finished run is named. `not_judged`: why no
+    verdict may be given at all (the order, say); all runs then enter the ratio. `failed`: the same for single
+    arms. `aa_rounds`: run statistics (s) of at least four A/A rounds of the same session. Raises ConfigError
+    for missing columns; whatever else is wrong with the runs is said in sentences and notes.
     """
-    usable, notes = usable_runs(runs, baseline)
+    usable, notes = usable_runs(runs)
     names = list(dict.fromkeys([baseline, *(arms or []), *(str(arm) for arm in runs["arm"])]))
+    if baseline not in set(usable["arm"]):
+        not_judged = f"the baseline {baseline} has no finished run"
     if not_judged is not None:
         unjudged = tuple(_unpaired(usable, baseline, arm, not_judged) for arm in names[1:])
         return Comparisons(baseline, unjudged, (), None, (), tuple(notes))
     table = complete_rounds(usable, baseline, names)
-    rules = _rules(usable, table, confidence, margin, failed or {}, aa_rounds)
+    reasons, resolution = _obstacles(usable, table, failed or {})
+    aa = np.log(np.asarray(aa_rounds, dtype=np.float64)) if aa_rounds else None
+    rules = Rules(confidence, margin, aa, resolution, reasons, _unusually_small(table, aa))
     judged = compared(table, rules)
     drift = _drift(table, confidence)
     flags = _flags(table)
@@ -76,7 +80,7 @@ def compare(
     by_arm = {one.arm: one for one in detailed}
     for arm, why in table.left_out.items():
         by_arm[arm] = _unpaired(usable, baseline, arm, why)
-    told = remarks.common(runs, table, drift, flags, _s_run(table), len(judged))
+    told = remarks.common(runs, table, drift=drift, flags=flags, s_run=_s_run(table))
     return Comparisons(
         baseline,
         tuple(by_arm[arm] for arm in names[1:]),
@@ -87,24 +91,23 @@ def compare(
     )
 
 
-def _rules(
-    usable: pd.DataFrame,
-    table: CompleteRounds,
-    confidence: float,
-    margin: float,
-    failed: Mapping[str, str],
-    aa_rounds: Sequence[tuple[float, float]] | None,
-) -> Rules:
+def _obstacles(
+    usable: pd.DataFrame, table: CompleteRounds, failed: Mapping[str, str]
+) -> tuple[tuple[str | None, ...], tuple[float | None, ...]]:
+    """Why each candidate may not be judged (None: it may), and what the logs of each pair can resolve."""
     pairs = [pair_resolution(usable, table.arms[0], arm) for arm in table.arms[1:]]
     general = NO_ROUND if not table.rounds else ONE_ROUND if len(table.rounds) == 1 else None
     reasons = [
         failed.get(arm, general or coarse) for arm, (_, coarse) in zip(table.arms[1:], pairs, strict=True)
     ]
-    aa = np.log(np.asarray(aa_rounds, dtype=np.float64)) if aa_rounds else None
-    small = False
-    if aa is not None and len(aa) >= FEWEST_AA_ROUNDS and 2 <= len(table.rounds) <= 3:  # noqa: PLR2004 (4.5)
-        small = spread(table.log_stat) < 0.5 * float((aa[:, 1] - aa[:, 0]).std(ddof=1))
-    return Rules(confidence, margin, aa, tuple(bound for bound, _ in pairs), tuple(reasons), small)
+    return tuple(reasons), tuple(bound for bound, _ in pairs)
+
+
+def _unusually_small(table: CompleteRounds, aa: Floats | None) -> bool:
+    """Tell whether two or three rounds spread less than half of what identical arms do (methodology 4.5)."""
+    if aa is None or len(aa) < FEWEST_AA_ROUNDS or not 2 <= len(table.rounds) <= 3:  # noqa: PLR2004
+        return False
+    return spread(table.log_stat) < 0.5 * float((aa[:, 1] - aa[:, 0]).std(ddof=1))
 
 
 def _s_run(table: CompleteRounds) -> float | None:
@@ -115,7 +118,7 @@ def _s_run(table: CompleteRounds) -> float | None:
 
 
 def _unpaired(usable: pd.DataFrame, baseline: str, arm: str, reason: str) -> Comparison:
-    """Ratio of geometric means over all runs, and the range over all pairs; never a verdict."""
+    """Give the ratio of geometric means over all runs, and the range over all pairs; never a verdict."""
     base, other = (
         np.log(usable.loc[usable["arm"] == name, "stat_s"].to_numpy(dtype=np.float64))
         for name in (baseline, arm)
@@ -150,7 +153,7 @@ def _flags(table: CompleteRounds) -> list[Flag]:
 def _with_remarks(
     one: Comparison, table: CompleteRounds, rules: Rules, drift: Drift | None, flags: list[Flag]
 ) -> Comparison:
-    """Add what qualifies a verdict: the same question asked of the plain means, and without flagged rounds."""
+    """Add what qualifies a verdict: the same question asked of plain means, and without flagged rounds."""
     if one.verdict == "not judged":
         return one
     k = table.arms.index(one.arm)

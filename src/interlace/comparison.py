@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,8 @@ class Comparison:
     """What is known of one candidate. Ratios are candidate / baseline time: 0.9 is 10 % less time per step.
 
     `low` and `high` bound the interval at `confidence`, None without one. `noise_floor` and `resolution` are
-    relative. `p_holm` is given where several candidates are judged together. `round_ratios` are in round order.
+    relative. `p_holm` is given where several candidates are judged together. `round_ratios` are in round
+    order.
     """
 
     arm: str
@@ -73,7 +74,7 @@ class Rules:
 
 
 def spread(log_s: Floats) -> float:
-    """Standard deviation of the per-round log ratios, the widest over candidates."""
+    """Return the standard deviation of the per-round log ratios, the widest over candidates."""
     return float((log_s[:, 1:] - log_s[:, :1]).std(axis=0, ddof=1).max()) if log_s.shape[1] > 1 else math.inf
 
 
@@ -82,33 +83,45 @@ def compared(table: CompleteRounds, rules: Rules) -> list[Comparison]:
     if len(table.arms) < 2:  # noqa: PLR2004 (a baseline alone)
         return []
     if not table.rounds:
-        return [_without_rounds(table, arm, rules, k) for k, arm in enumerate(table.arms[1:])]
+        return [
+            _without_rounds(table, arm, reason or NO_ROUND)
+            for arm, reason in zip(table.arms[1:], rules.reasons, strict=True)
+        ]
     found = estimate(table.log_stat, aa_log_s=rules.aa_log_s)
     floor = noise_floor(table.log_stat, rules.confidence, rules.aa_log_s)
     p = found.p_value()
     adjusted = holm(p) if p is not None and p.size > 1 else None
-    return [_one(table, rules, found, floor, p, adjusted, k) for k in range(len(table.arms) - 1)]
+    made = []
+    for k in range(len(table.arms) - 1):
+        evidence = _evidence(table, rules, found, k)
+        if adjusted is not None:
+            evidence = replace(evidence, p_holm=float(adjusted[k]))
+        one = _comparison(table, evidence, k)
+        made.append(
+            replace(
+                one,
+                method=found.method,
+                df=found.df or None,
+                p_value=None if p is None else float(p[k]),
+                noise_floor=None if floor is None else max(floor[0], evidence.resolution),
+                noise_floor_source=None if floor is None else floor[1],
+                resolution=rules.resolution[k],
+            )
+        )
+    return made
 
 
-def _without_rounds(table: CompleteRounds, arm: str, rules: Rules, k: int) -> Comparison:
-    reason = rules.reasons[k] or NO_ROUND
+def _without_rounds(table: CompleteRounds, arm: str, reason: str) -> Comparison:
     verdict, sentence = judge(Evidence(ratio=None, reason=reason))
     return Comparison(arm, table.arms[0], verdict, sentence, None)
 
 
-def _one(
-    table: CompleteRounds,
-    rules: Rules,
-    found: Estimate,
-    floor: tuple[float, str] | None,
-    p: Floats | None,
-    adjusted: Floats | None,
-    k: int,
-) -> Comparison:
+def _evidence(table: CompleteRounds, rules: Rules, found: Estimate, k: int) -> Evidence:
+    """Gather what the verdict on candidate `k` rests on."""
     differences = table.log_stat[:, k + 1] - table.log_stat[:, 0]
     effect, rounds = float(found.effect[k]), len(differences)
     half, reason = _half_width(found, k, rules)
-    evidence = Evidence(
+    return Evidence(
         ratio=math.exp(effect),
         low=None if half is None else math.exp(effect - half),
         high=None if half is None else math.exp(effect + half),
@@ -121,12 +134,15 @@ def _one(
         # Four arms and more have three degrees of freedom from two rounds: a full citizen (methodology 4.1).
         provisional=rounds == 2 and len(table.arms) < 4,  # noqa: PLR2004
         candidates=len(table.arms) - 1,
-        p_holm=None if adjusted is None else float(adjusted[k]),
         rounds_needed=_needed(found, k, table, rules),
         small_spread=rules.small_spread,
         reason=reason,
         spread=log_range(differences) if rounds > 1 else None,
     )
+
+
+def _comparison(table: CompleteRounds, evidence: Evidence, k: int) -> Comparison:
+    """Judge candidate `k`; an interval is shown only beside a verdict."""
     verdict, sentence = judge(evidence)
     judged = verdict != "not judged"
     return Comparison(
@@ -137,18 +153,12 @@ def _one(
         ratio=evidence.ratio,
         low=evidence.low if judged else None,
         high=evidence.high if judged else None,
-        confidence=rules.confidence,
-        rounds=rounds,
-        round_ratios=tuple(float(ratio) for ratio in np.exp(differences)),
+        confidence=evidence.confidence,
+        rounds=evidence.rounds,
+        round_ratios=tuple(float(ratio) for ratio in np.exp(table.log_stat[:, k + 1] - table.log_stat[:, 0])),
         rounds_faster=evidence.rounds_faster,
         provisional=evidence.provisional and judged,
-        method=found.method,
-        df=found.df or None,
-        p_value=None if p is None else float(p[k]),
         p_holm=evidence.p_holm,
-        noise_floor=None if floor is None else max(floor[0], evidence.resolution),
-        noise_floor_source=None if floor is None else floor[1],
-        resolution=rules.resolution[k],
     )
 
 
@@ -175,4 +185,5 @@ def _needed(found: Estimate, k: int, table: CompleteRounds, rules: Rules) -> int
 
 
 def log_range(logs: Floats) -> tuple[float, float]:
+    """Return the smallest and the largest ratio of an array of log ratios."""
     return math.exp(float(logs.min())), math.exp(float(logs.max()))

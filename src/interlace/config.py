@@ -76,15 +76,15 @@ def run_hydra(argv: Sequence[str], program: str, on_request: Callable[[Request],
 
     Raises ConfigError for whatever Hydra or OmegaConf refuse.
     """
-    codes: list[int] = []
+    requests: list[Request] = []
 
-    def task(request: Any) -> None:
-        codes.append(on_request(request))
+    def keep(request: Any) -> None:
+        requests.append(request)
 
-    app = hydra_main(config_path=str(TREE_DIR / "conf"), config_name="config", version_base="1.3")(task)
+    app = hydra_main(config_path=str(TREE_DIR / "conf"), config_name="config", version_base="1.3")(keep)
     with _shell_of_hydra([program, *prepare_arguments(argv)]), _plain_errors():
         app()
-    return codes[0] if codes else 0
+    return on_request(requests[0]) if requests else 0
 
 
 @contextlib.contextmanager

@@ -1,10 +1,11 @@
-"""Logs that the user already has, as runs: files, window, order. The only place that guesses how they were made."""
+"""Logs that the user already has, as runs: the only place that works out their files, window and order."""
 
 from __future__ import annotations
 
 import glob
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,10 @@ import pandas as pd
 
 from interlace.errors import ReadError, UsageError
 from interlace.order import JudgedOrder, judge_order, shown, unknown_order
-from interlace.stats.run import WindowStats, describe, slow_steps
-from interlace.stats.series import series_of
-from interlace.stats.warmup import check_warm_up
+from interlace.stats.run import WindowStats, describe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from numpy.typing import NDArray
 
     from interlace.steplog import StepLog
 
@@ -51,7 +47,7 @@ class GivenRun:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Runs in the order of time (or as given where it is not known), its judgement, where it was taken from."""
+    """Runs in the order of time (as given where that is not known), its judgement, and its source."""
 
     runs: tuple[GivenRun, ...]
     order: JudgedOrder
@@ -67,7 +63,7 @@ def files_of(arm: str, value: str) -> list[Path]:
         text = str(Path(part.strip()).expanduser())
         if not part.strip():
             raise UsageError(f"{arm}={value}: a file name is empty; write {arm}=FILE,FILE")
-        matches = [text] if Path(text).exists() else sorted(glob.glob(text), key=_natural)
+        matches = [text] if Path(text).exists() else sorted(glob.glob(text), key=_natural)  # noqa: PTH207 (the pattern may be absolute)
         if not matches:
             raise UsageError(
                 f"{arm}={value}: no file {part.strip()!r} here; check the name, or quote the pattern"
@@ -77,7 +73,7 @@ def files_of(arm: str, value: str) -> list[Path]:
 
 
 def refuse_repeats(arms: Mapping[str, Sequence[Path]]) -> None:
-    """Raise UsageError where one file stands for two runs: it would hide the noise that decides the verdict."""
+    """Raise UsageError where one file stands for two runs: it would hide the noise between runs."""
     seen: dict[Path, str] = {}
     for arm, paths in arms.items():
         for path in paths:
@@ -90,7 +86,7 @@ def refuse_repeats(arms: Mapping[str, Sequence[Path]]) -> None:
 
 
 def in_order(runs: Sequence[GivenRun], arms: Sequence[str], order: str | None) -> Ordered:
-    """Put runs in the order of time: from `order` (letters, A is the first of `arms`), else from their clocks."""
+    """Put runs in the order of time: by `order` (letters, A is the first of `arms`), else by their clocks."""
     clocked = _by_clock(runs)
     if order is None:
         return clocked
@@ -103,21 +99,27 @@ def in_order(runs: Sequence[GivenRun], arms: Sequence[str], order: str | None) -
         notes.append(
             f"the clocks in the logs say {letters([r.arm for r in clocked.runs], arms)}; order= was used"
         )
-    return Ordered(ordered, judge_order(wanted), f"{letters(wanted, arms)}, as given by order=", tuple(notes))
+    judged = judge_order(in_letters(wanted, arms))
+    return Ordered(ordered, judged, f"{letters(wanted, arms)}, as given by order=", tuple(notes))
+
+
+def in_letters(runs: Sequence[str], arms: Sequence[str]) -> list[str]:
+    """Name arms by letters, A for the first; by their names where there are more than 26."""
+    if len(arms) > 26:  # noqa: PLR2004 (letters of the alphabet)
+        return list(runs)
+    return [chr(ord("A") + list(arms).index(arm)) for arm in runs]
 
 
 def letters(runs: Sequence[str], arms: Sequence[str]) -> str:
-    """Write an order in letters, A for the first arm; in names where there are more than 26."""
-    if len(arms) > 26:  # noqa: PLR2004 (letters of the alphabet)
-        return shown(runs)
-    return shown([chr(ord("A") + list(arms).index(arm)) for arm in runs])
+    """Write an order of arms in one word, as order= takes it."""
+    return shown(in_letters(runs, arms))
 
 
 def window_for(runs: Sequence[GivenRun], asked: tuple[int, int] | None) -> tuple[tuple[int, int], str]:
     """Choose the window of all runs, and say which and why.
 
-    As asked; else steps 51 to 300 where every log has them; else what all logs share without the first fifth of
-    their steps (50 at most) as warm-up.
+    As asked; else steps 51 to 300 where every log has them; else what all logs share without the first fifth
+    of their steps (50 at most) as warm-up.
     """
     if asked is not None:
         return asked, f"steps {asked[0]} to {asked[1]}, as given"
@@ -186,7 +188,7 @@ def unlike(ordered: Ordered, baseline: str, arms: Sequence[str]) -> tuple[dict[s
                 failed[arm] = f"runs of {one} had different numbers of ranks ({_listed(sizes[one])})"
         if arm not in failed and sizes[arm] and sizes[baseline] and sizes[arm] != sizes[baseline]:
             notes.append(
-                f"{baseline} ran on {_listed(sizes[baseline])} ranks, {arm} on {_listed(sizes[arm])}: "
+                f"{baseline} had world size {_listed(sizes[baseline])}, {arm} {_listed(sizes[arm])}: "
                 "a step may not be the same work"
             )
     reduced = {(run.arm, run.log.reduced) for run in ordered.runs}
@@ -216,12 +218,12 @@ def _by_clock(runs: Sequence[GivenRun]) -> Ordered:
             tuple(runs), unknown_order(), source, ("order=ABBA... says in which order runs were made",)
         )
     ordered = sorted(runs, key=lambda run: run.log.started_at or 0.0)
-    for one, after in zip(ordered, ordered[1:], strict=False):
+    for one, after in pairwise(ordered):
         if one.log.started_at == after.log.started_at and one.arm != after.arm:
             source = f"not known: {one.name} and {after.name} begin at the same time"
             return Ordered(tuple(runs), unknown_order(), source)
     names = list(dict.fromkeys(run.arm for run in runs))
-    order = judge_order([run.arm for run in ordered])
+    order = judge_order(in_letters([run.arm for run in ordered], names))
     source = f"{letters([run.arm for run in ordered], names)}, from the clocks in the logs"
     return Ordered(tuple(ordered), order, source, tuple(_gaps(ordered)), by_clock=True)
 
@@ -229,7 +231,7 @@ def _by_clock(runs: Sequence[GivenRun]) -> Ordered:
 def _gaps(ordered: Sequence[GivenRun]) -> list[str]:
     """Say where runs overlapped, and where a long pause may hide a change of the machine."""
     notes = []
-    for one, after in zip(ordered, ordered[1:], strict=False):
+    for one, after in pairwise(ordered):
         end, start = one.log.finished_at, after.log.started_at
         if end is None or start is None:
             continue
@@ -240,7 +242,7 @@ def _gaps(ordered: Sequence[GivenRun]) -> list[str]:
         elif start - end > LONG_PAUSE_S:
             minutes = (start - end) / 60.0
             notes.append(
-                f"{minutes:.0f} min passed between {one.name} and {after.name}: a machine can change meanwhile"
+                f"{minutes:.0f} min passed between {one.name} and {after.name}: the machine may have changed"
             )
     return notes
 
@@ -270,26 +272,3 @@ def _check_counts(order: str, wanted: Sequence[str], runs: Sequence[GivenRun], a
 def _natural(name: str) -> list[tuple[int, str]]:
     """Sort key under which a10.log comes after a2.log."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", name)]
-
-
-def step_notes(ordered: Ordered, measured: Sequence[WindowStats], window: tuple[int, int]) -> list[str]:
-    """Notes on the steps of single logs, and of each arm on whether they still settle inside the window."""
-    notes: list[str] = []
-    series: dict[str, list[NDArray[np.float64]]] = {}
-    for run, stats in zip(ordered.runs, measured, strict=True):
-        steps, _ = series_of(run.log.frame)
-        inside = (steps.step >= window[0]) & (steps.step <= window[1])
-        series.setdefault(run.arm, []).append(steps.step_s[inside])
-        told = [*stats.notes, *run.log.notes, *run.log.errors]
-        if slow := slow_steps(steps.step[inside], steps.step_s[inside]):
-            listed = ", ".join(str(step) for step in slow[:5]) + (" ..." if len(slow) > 5 else "")  # noqa: PLR2004
-            told.append(f"steps over 5 times the median, kept (recompiled?): {listed}")
-        notes.extend(f"{run.name}: {note}" for note in told)
-    for arm, times in series.items():
-        found = check_warm_up(times)
-        if found is not None and found.moving:
-            notes.append(
-                f"step time still moving inside the window ({100.0 * found.change:+.1f} % from first to last blocks, "
-                f"arm {arm}): leave out more steps (window=)"
-            )
-    return notes

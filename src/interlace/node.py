@@ -232,7 +232,7 @@ def _limits(root: Path, missing: dict[str, str]) -> Limits:
     try:
         shm = os.statvfs(root / "dev/shm")
     except OSError as error:
-        missing["limits.dev_shm_mib"] = f"/dev/shm: {error.strerror}"
+        missing["limits.dev_shm_mib"] = f"cannot be read: {error.strerror}"
     else:
         shm_mib, free_mib = (blocks * shm.f_frsize / 2**20 for blocks in (shm.f_blocks, shm.f_bavail))
     return Limits(
@@ -241,7 +241,7 @@ def _limits(root: Path, missing: dict[str, str]) -> Limits:
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
-    """Return the number of CPUs the cgroup's quota amounts to, the smallest on the way up; None without one."""
+    """Return how many CPUs the cgroup's quota amounts to, the smallest on the way up; None without."""
     quotas = []
     for folder in _cgroup_folders(root, ""):
         quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
@@ -266,7 +266,7 @@ def memory_max_mib(root: Path = Path("/")) -> float | None:
 
 
 def _cgroup_folders(root: Path, controller: str) -> list[Path]:
-    """Return this process's cgroup and its parents, nearest first; `controller` "" is version 2 (cgroups(7))."""
+    """Return this process's cgroup and its parents, nearest first; `controller` "" is version 2."""
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):

@@ -24,8 +24,9 @@ UNKNOWN = "the order of the runs is not known; drift cannot be separated from th
 class JudgedOrder:
     """What an order of runs is worth.
 
-    `rounds` gives every run, in the order of time, the number of its round from 1 on (a round may be incomplete);
-    it is empty where the order is not known. `reason` says why no verdict may be given, None where it may.
+    `rounds` gives every run, in the order of time, the number of its round from 1 on (a round may be
+    incomplete); it is empty where the order is not known. `reason` says why no verdict may be given, None
+    where it may.
     """
 
     kind: Kind
@@ -39,8 +40,9 @@ def order_runs_mirrored(
 ) -> tuple[tuple[str, ...], list[list[str]]]:
     """Thue-Morse mirrored rounds of any number of arms: AB BA BA AB for two, four rounds.
 
-    Round r (from 0) runs forward if r has an even number of ones in binary, else backward, which cancels linear
-    drift at even numbers of rounds and quadratic drift at multiples of four. The base order is drawn from `seed`.
+    Round r (from 0) runs forward if r has an even number of ones in binary, else backward, which cancels
+    linear drift at even numbers of rounds and quadratic drift at multiples of four. The base order is drawn
+    from `seed`.
     """
     base = _shuffled(arms, random.Random(seed))  # noqa: S311 (a reproducible order, not a secret)
     order = [list(base) if r.bit_count() % 2 == 0 else list(reversed(base)) for r in range(rounds)]
@@ -62,7 +64,7 @@ def order_runs_sequential(arms: Sequence[str], rounds: int) -> list[tuple[int, s
 def order_runs(
     order: Order, arms: Sequence[str], rounds: int, seed: int
 ) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
-    """Base order and every run in turn as (round from 1 on, arm), for any configured order."""
+    """Give the base order and every run in turn as (round from 1 on, arm), for any configured order."""
     if order == "sequential":
         return tuple(arms), order_runs_sequential(arms, rounds)
     make = order_runs_mirrored if order == "mirrored" else order_runs_random
@@ -84,8 +86,8 @@ def unknown_order() -> JudgedOrder:
 def judge_order(runs: Sequence[str]) -> JudgedOrder:
     """Judge the arms of runs in the order of time, as in list("ABBABAAB").
 
-    Runs are cut into rounds, each arm at most once in a round. Where that leaves fewer complete rounds than every
-    arm has runs, the order is irregular: other cuts would give other pairs, so there is no verdict.
+    Runs are cut into rounds, each arm at most once in a round. Where that leaves fewer complete rounds than
+    every arm has runs, the order is irregular: other cuts would give other pairs, so there is no verdict.
     """
     arms = sorted(set(runs))
     fewest = min(runs.count(arm) for arm in arms) if arms else 0

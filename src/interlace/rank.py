@@ -78,7 +78,7 @@ _LAUNCHERS = {
 }
 
 
-def main(argv: list[str]) -> int:
+def main(argv: list[str], *, sysfs_root: str = numa.SYSFS) -> int:
     """Run `interlace rank -- CMD`. Returns only where CMD cannot be started: 2, or 126 and 127 as a shell."""
     if argv[:1] in (["-h"], ["--help"]):
         print(USAGE)  # noqa: T201 (the help text is the result)
@@ -91,7 +91,7 @@ def main(argv: list[str]) -> int:
         "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
     )  # or an index means another GPU to CUDA than to us
     who = identity(os.environ)
-    outcome = bind(who, os.environ)
+    outcome = bind(who, os.environ, sysfs_root)
     _tell(who, outcome)
     program = which(command[0])
     _record(who, outcome, command, program)

@@ -56,10 +56,11 @@ _WORLD_SIZE_NAMES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")
 class StepRecorder:
     """Writes one line a step into this rank's log; a cheap no-op when no folder is given.
 
-    `folder` defaults to INTERLACE_STEP_DIR of the environment; `rank`, `local_rank` and `world_size` to what
-    the launcher put there (torchrun and accelerate, Open MPI, srun), else to 0, 0, 1. The log is handed to the
-    operating system every `flush_every_s` seconds of steps: a kill loses that much at most. Not thread-safe:
-    one recorder belongs to one training loop. A process forked from its owner writes nothing.
+    `folder` defaults to INTERLACE_STEP_DIR of the environment; `rank`, `local_rank` and `world_size` to
+    what the launcher put there (torchrun and accelerate, Open MPI, srun), else to 0, 0, 1. The log is
+    handed to the operating system every `flush_every_s` seconds of steps: a kill loses that much at most.
+    Not thread-safe: one recorder belongs to one training loop. A process forked from its owner writes
+    nothing.
     """
 
     def __init__(

@@ -41,10 +41,10 @@ def candidate(
     arm_index: int,
     flagged: bool,
 ) -> tuple[str, ...]:
-    """Notes on one candidate: stalls, flagged rounds, drift, and the exact tests that many rounds allow.
+    """Write the notes on one candidate: stalls, flagged rounds, drift, exact tests from six rounds on.
 
-    `judged` is verdict, low, high; `differences` are the log ratios by round; `means` and `unflagged` are the same
-    comparison from plain means and without flagged rounds.
+    `judged` is verdict, low, high; `differences` are the log ratios by round; `means` and `unflagged` are the
+    same comparison from plain means and without flagged rounds.
     """
     verdict, low, high = judged
     notes = []
@@ -92,14 +92,15 @@ def _exact(differences: Floats, confidence: float, *, flagged: bool) -> list[str
 def common(
     runs: pd.DataFrame,
     table: CompleteRounds,
+    *,
     drift: Drift | None,
     flags: list[Flag],
     s_run: float | None,
-    candidates: int,
 ) -> tuple[str, ...]:
-    """Notes on the experiment as a whole. `runs` may hold the burn-in (round 0)."""
+    """Write the notes on the experiment as a whole. `runs` may hold the burn-in (round 0)."""
     notes = [*_flag_notes(table, flags), *_drift_notes(table, drift, s_run), *_coarse_notes(runs)]
     notes.extend(_burn_in_notes(runs, table, s_run))
+    candidates = len(table.arms) - 1
     if candidates >= MANY_CANDIDATES and s_run is not None:
         best = 100.0 * expected_best(candidates, s_run, len(table.rounds))
         notes.append(
@@ -147,10 +148,8 @@ def _coarse_notes(runs: pd.DataFrame) -> list[str]:
     tick = pd.to_numeric(runs["quantum_s"]).min()
     if not (bound > COARSE and tick > 0):
         return []
-    return [
-        f"step times are recorded in {1000.0 * tick:.3g} ms; effects under {200.0 * bound:.2g} % cannot be told "
-        "apart; log a cumulative or finer clock"
-    ]
+    recorded, least = f"{1000.0 * tick:.3g} ms", f"effects under {200.0 * bound:.2g} % cannot be told apart"
+    return [f"step times are recorded in {recorded}; {least}; log a cumulative or finer clock"]
 
 
 def _burn_in_notes(runs: pd.DataFrame, table: CompleteRounds, s_run: float | None) -> list[str]:
@@ -168,5 +167,5 @@ def _burn_in_notes(runs: pd.DataFrame, table: CompleteRounds, s_run: float | Non
     if abs(change) <= 2.0 * max(s_run * math.sqrt(2.0), LEAST_DRIFT):
         return []
     return [
-        f"the first run differs from the burn-in by {100.0 * math.expm1(change):+.1f} %: the node was settling"
+        f"first run and burn-in differ by {100.0 * math.expm1(change):+.1f} %: the node was still settling"
     ]

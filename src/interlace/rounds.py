@@ -1,4 +1,4 @@
-"""Which runs may be compared: finite, finished, and in complete rounds. The only place that leaves runs out."""
+"""Which runs may be compared: finite and in complete rounds. The only place that leaves runs out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ NEEDED = ("arm", "round", "stat_s")
 class CompleteRounds:
     """Runs in rounds: every array has shape (rounds, arms), the baseline in column 0.
 
-    `left_out` says for every arm that takes no part why not; `t` holds start times in seconds, NaN where unknown.
+    `left_out` says for every arm that takes no part why not; `t` holds start times in seconds, NaN where
+    unknown.
     """
 
     arms: tuple[str, ...]
@@ -36,17 +37,14 @@ class CompleteRounds:
     notes: tuple[str, ...]
 
 
-def usable_runs(runs: pd.DataFrame, baseline: str) -> tuple[pd.DataFrame, list[str]]:
-    """Rows with a finite, positive statistic, one an arm and round, without the burn-in (round 0), and notes.
+def usable_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Keep rows with a finite, positive statistic, one an arm and round, without the burn-in (round 0).
 
-    Raises ConfigError for a missing column and for a baseline that no run belongs to.
+    Returns them with notes on what was left out. Raises ConfigError for a missing column.
     """
     missing = [name for name in NEEDED if name not in runs]
     if missing:
         raise ConfigError(f"the runs to compare lack the columns {', '.join(missing)}")
-    if baseline not in set(runs["arm"]):
-        names = ", ".join(dict.fromkeys(runs["arm"])) or "none"
-        raise ConfigError(f"no finished run of the baseline {baseline!r}; arms with runs: {names}")
     notes = []
     measured = runs[runs["round"] > 0]
     values = measured["stat_s"].astype(float)

@@ -65,7 +65,7 @@ def step_counter(run_dir: Path, measure: MeasureConfig) -> Callable[[], int]:
         for path in step_sources(run_dir, measure):
             if path not in tails and path.exists():
                 tails[path] = steplog.Tail(path, measure.reader, measure.pattern, measure.unit)
-        return max((tail.poll() for tail in tails.values()), default=0)
+        return max((tail.steps() for tail in tails.values()), default=0)
 
     return count
 

@@ -19,10 +19,10 @@ SMALL_SPREAD = "spread unusually small, confirm"
 class Evidence:
     """All that a verdict rests on. Ratios are candidate / baseline time, below 1 is faster.
 
-    `low` and `high` bound the interval, None without one. `resolution` and `margin` are relative: the smallest
-    effect that the log can show, and the largest that does not matter. `p_holm` is given where several candidates
-    are judged together. `rounds_needed` would bring the half width under `margin`. `reason` forbids a verdict;
-    `spread` is then the range of ratios to show.
+    `low` and `high` bound the interval, None without one. `resolution` and `margin` are relative: the
+    smallest effect that the log can show, and the largest that does not matter. `p_holm` is given where
+    several candidates are judged together. `rounds_needed` would bring the half width under `margin`.
+    `reason` forbids a verdict; `spread` is then the range of ratios to show.
     """
 
     ratio: float | None

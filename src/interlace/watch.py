@@ -42,11 +42,11 @@ def watch(
 ) -> Watched:
     """Wait until the run ends or a limit is passed, then end whatever is left of it.
 
-    `count` returns the steps seen so far. A KeyboardInterrupt ends the run first and is then raised again.
+    `count` returns the steps seen so far. Whatever is raised meanwhile (Ctrl-C, a full disk) ends the run first.
     """
     try:
         ended_by, limit_s = _wait(child, limits, count, on_progress)
-    except KeyboardInterrupt:
+    except BaseException:
         process.end(child.popen.pid, child.marker)
         process.reap(child)
         raise

@@ -34,29 +34,32 @@ class Repo:
         self.git("commit", "--quiet", "--allow-empty", "-m", message)
         return self.git("rev-parse", "HEAD")
 
+    def at(self, path: Path) -> Repo:
+        """Another folder, as a repository."""
+        return Repo(path)
+
+    def new(self, name: str) -> Repo:
+        """A new repository beside this one."""
+        other = Repo(self.path.parent / name)
+        other.path.mkdir()
+        other.git("init", "--quiet", "--initial-branch=main")
+        return other
+
+    def digest(self) -> dict[str, str]:
+        """Every file and link, `.git` included, with a hash of its content and its modification time."""
+        paths = sorted(self.path.rglob("*"))
+        return {str(path.relative_to(self.path)): _digest_of(path) for path in paths}
+
     def add_submodule(self, other: Repo, path: str) -> None:
         self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(other.path), path)
 
 
-def init(path: Path) -> Repo:
-    path.mkdir(parents=True)
-    repo = Repo(path)
-    repo.git("init", "--quiet", "--initial-branch=main")
-    return repo
-
-
-def digest(folder: Path) -> dict[str, str]:
-    """Every file and link of a folder with a hash of its content, and its modification time for the index."""
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        name = str(path.relative_to(folder))
-        if path.is_symlink():
-            found[name] = str(path.readlink())
-        elif path.is_file():
-            found[name] = f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.stat().st_mtime_ns}"
-        else:
-            found[name] = "folder"
-    return found
+def _digest_of(path: Path) -> str:
+    if path.is_symlink():
+        return str(path.readlink())
+    if path.is_file():
+        return f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.stat().st_mtime_ns}"
+    return "folder"
 
 
 @pytest.fixture(autouse=True)
@@ -74,12 +77,12 @@ def _own_git_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    return init(tmp_path / "repo")
+    return Repo(tmp_path / "first").new("repo")
 
 
 @pytest.fixture
 def other(tmp_path: Path) -> Repo:
-    return init(tmp_path / "other")
+    return Repo(tmp_path / "first").new("other")
 
 
 @pytest.fixture

@@ -13,21 +13,22 @@ from interlace.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlace.compare import Comparison, Comparisons
+    from interlace.compare import Comparisons
+    from interlace.comparison import Comparison
     from interlace.given import GivenRun, Ordered
     from interlace.stats import WindowStats
 
 HELP = """\
 usage: interlace compare NAME=LOG[,LOG...] NAME=LOG[,LOG...] [more arms] [options] [--json]
 
-Compares runs from their logs. Every NAME=... is an arm; the one called `baseline` (else the first) is what the
-others are compared with. Logs of one arm are separated by commas; quote a glob ("runs/a*.log"); a folder of
-per-rank logs is one run.
+Compares runs from their logs. Every NAME=... is an arm; the one called `baseline` (else the first) is what
+the others are compared with. Logs of one arm are separated by commas; quote a glob ("runs/a*.log"); a folder
+of per-rank logs is one run.
 
   order=ABBABAAB   in which order the runs were made: A is the baseline, B, C ... the other arms as given; the
                    first A is the first log of A, and so on (or the arms' names: order=base,new,new,base).
-                   Without it the clocks in the logs decide. Unknown and sequential orders (AAABBB) get ratios,
-                   but no verdict: drift cannot be told from the effect
+                   Without it the clocks in the logs decide. Unknown and sequential orders (AAABBB) get
+                   ratios, but no verdict: drift cannot be told from the effect
   window=51:300    first and last step that count (default: 51:300, or what all logs share without a warm-up)
   margin=1%        the largest change that does not matter to you
   reader=NAME      how to read the logs (default: recognised)
@@ -68,12 +69,13 @@ class Outcome:
 
 
 def run(argv: list[str]) -> int:
-    """Compare the logs named in `argv`; results to stdout. Raises InterlaceError for anything the user can mend."""
+    """Compare the logs named in `argv`; results to stdout. Raises InterlaceError for bad input."""
     if "-h" in argv or "--help" in argv:
         sys.stdout.write(HELP)
         return 0
-    outcome = judged(parse(argv))
-    if "--json" in argv:
+    request = parse(argv)
+    outcome = judged(request)
+    if request.as_json:
         for candidate in outcome.compared.candidates:
             sys.stdout.write(json.dumps(as_record(outcome, candidate), allow_nan=False) + "\n")
         return 0
@@ -90,7 +92,8 @@ def parse(argv: list[str]) -> Request:
     options, named = _split(argv)
     if len(named) < 2:  # noqa: PLR2004 (a comparison has two sides)
         raise UsageError(
-            f"{len(named)} arms given: compare needs two or more, as in baseline=a1.log,a2.log candidate=b1.log,b2.log"
+            f"{len(named)} arms given: compare needs two or more, "
+            "as in baseline=a1.log,a2.log candidate=b1.log,b2.log"
         )
     baseline = "baseline" if "baseline" in named else next(iter(named))
     in_turn = [baseline, *(name for name in named if name != baseline)]
@@ -161,6 +164,7 @@ def judged(request: Request) -> Outcome:
     """Read, measure and compare. Raises ReadError for a log that cannot be used, naming it."""
     from interlace import given  # noqa: PLC0415 (--help loads no pandas)
     from interlace.compare import compare  # noqa: PLC0415
+    from interlace.given_notes import log_notes  # noqa: PLC0415
 
     arms = tuple(request.arms)
     runs = [_read(arm, path, request) for arm, paths in request.arms.items() for path in paths]
@@ -181,7 +185,7 @@ def judged(request: Request) -> Outcome:
         *ordered.notes,
         *unlike,
         *compared.notes,
-        *given.step_notes(ordered, measured, window),
+        *log_notes(ordered.runs, measured, window),
     )
     return Outcome(arms, ordered, measured, compared, window, why, notes)
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from interlace.cli.compare import Outcome
-    from interlace.compare import Comparison
+    from interlace.comparison import Comparison
     from interlace.schema import StepSummary
 
+SHOWN_RESOLUTION = 1e-5
 WIDTH = 120
 """Columns where the output is no terminal: the table must not fold in a file."""
 
@@ -105,7 +106,7 @@ def _facts(outcome: Outcome) -> list[str]:
     for floor, source in sorted((floor, source) for floor, source in floors if floor is not None and source):
         lines.append(f"noise floor: +-{100.0 * floor:.2g} % ({source})")
     bounds = [one.resolution for one in outcome.compared.candidates if one.resolution is not None]
-    if bounds:
+    if bounds and max(bounds) > SHOWN_RESOLUTION:
         lines.append(f"resolution of the logs: {100.0 * max(bounds):.2g} %")
     for one in outcome.compared.candidates:
         if one.round_ratios:

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace import __version__
-from interlace.arms import build_sweep
-from interlace.checkout import check_out, range_axis, resolve_commits
+from interlace.checkout import check_out
 from interlace.cli import EXIT_INTERRUPTED
+from interlace.cli.deciding import decide
 from interlace.errors import UsageError
 from interlace.execute import close_cut_runs, execute
 from interlace.files import SweepDir, locked, make_sweep_dir, write_json
@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 
 EXIT_RUN_FAILED = 1
 EXIT_VERDICT = 3
-
-
-def decide(request: RequestLike) -> Sweep:
-    """Compose the arms and pin their commits. Runs nothing and writes nothing."""
-    return resolve_commits(build_sweep(request, range_axis))
 
 
 def measure_new(request: RequestLike) -> int:

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlace.cli.measuring import decide
+from interlace.cli.deciding import decide
 from interlace.config import run_hydra
 from interlace.launch import build_launch
 from interlace.plan import FIRST_RUN_GUESS_S, make_plan

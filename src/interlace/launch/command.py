@@ -46,7 +46,9 @@ def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mappin
 def rank_command(workload: WorkloadConfig, python: str, places: Mapping[str, str]) -> tuple[str, ...]:
     """Return the program of one rank. Raises ConfigError for shell syntax, which no shell would run here."""
     if workload.module is not None and workload.command is None:
-        return (python, "-m", workload.module)
+        # Our own workloads do not look into the current folder; a module of the user's does, as with python -m.
+        safe = ("-P",) if workload.module.startswith("interlace.") else ()
+        return (python, *safe, "-m", workload.module)
     try:
         words = shlex.split(workload.command or "")
     except ValueError as error:
@@ -110,6 +112,16 @@ def omp_threads(ranks: RanksConfig, environ: Mapping[str, str]) -> str | None:
 # ---------------------------------------------------------------- launchers
 
 
+def _tool(python: str, script: str, module: str) -> tuple[str, ...]:
+    """Return a launcher of the same environment as `python`.
+
+    Its own script where there is one: with `python -m` a file of the current folder (a random.py, say) would
+    shadow the standard library.
+    """
+    beside = Path(python).parent / script
+    return (str(beside),) if os.sep in python and beside.is_file() else (python, "-m", module)
+
+
 def _accelerate(
     ranks: RanksConfig, python: str, command: tuple[str, ...], run_dir: Path
 ) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -130,7 +142,7 @@ def _accelerate(
         explicit += [f"--mixed_precision={ranks.mixed_precision}", "--dynamo_backend=no"]
         explicit += ["--multi_gpu"] if several else []
     argv = (
-        python, "-m", "accelerate.commands.launch", f"--config_file={ranks.config_file or own}", *explicit,
+        *_tool(python, "accelerate", "accelerate.commands.accelerate_cli"), "launch", f"--config_file={ranks.config_file or own}", *explicit,
         *ranks.args, "--no_python", sys.executable, *WRAPPER, *command,
     )  # fmt: skip
     return argv, {} if ranks.config_file else {own.name: text}
@@ -141,7 +153,7 @@ def _torchrun(
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """`torchrun --standalone` finds a free port itself; --master-port=0 would hang."""
     argv = (
-        python, "-m", "torch.distributed.run", "--standalone", "--nnodes=1",
+        *_tool(python, "torchrun", "torch.distributed.run"), "--standalone", "--nnodes=1",
         f"--nproc-per-node={ranks.nproc_per_node}", *ranks.args, "--no-python",
         sys.executable, *WRAPPER, *command,
     )  # fmt: skip

@@ -6,12 +6,16 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
+
+WORKTREE_TAG = "INTERLACE_WORKTREE"
+"""Environment variable of what works on a worktree: when we are killed, its processes can still be found."""
 
 GRACE_S = 5.0
 """How long a group has between SIGTERM and SIGKILL."""
@@ -59,6 +63,26 @@ def run_child(
             _end_group(process)
             raise
     return Ended(process.returncode, out or b"", err or b"", timed_out=False)
+
+
+def end_orphans(worktree: Path) -> None:
+    """End programs that a killed Interlace left working on a worktree: git or a set-up command, still writing."""
+    deadline = time.monotonic() + GRACE_S
+    while (orphans := _tagged(worktree)) and time.monotonic() < deadline:
+        for pid in orphans:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _tagged(worktree: Path) -> list[int]:
+    entry = os.fsencode(f"{WORKTREE_TAG}={worktree}")
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):  # it has just ended, or it is another user's
+            if entry in environ.read_bytes().split(b"\0"):
+                found.append(int(environ.parent.name))
+    return [pid for pid in found if pid != os.getpid()]
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import SourceError
-from interlace.source.child import run_child
+from interlace.source.child import WORKTREE_TAG, run_child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,19 +106,21 @@ def run_git(
     config: Mapping[str, str] | None = None,
     stdin: str = "",
     timeout_s: float = TIMEOUT_S,
+    worktree: Path | None = None,
 ) -> GitResult:
     """Run git in a folder and say how it ended; a failure of git's is the caller's to judge.
 
-    Raises `SourceError` when git is not installed or does not end in time.
+    `worktree` is given by calls that write in one (see `end_orphans`). Raises `SourceError` when git is not installed or does not end in time.
     """
     settings = [f"{name}={value}" for name, value in {**_SETTINGS, **(config or {})}.items()]
     options = [part for setting in settings for part in ("-c", setting)]
     argv = ["git", "--no-pager", *options, "-C", str(directory), *args]
+    tag = {WORKTREE_TAG: str(worktree)} if worktree else {}
     try:
         ended = run_child(
             argv,
             cwd=Path("/"),
-            env=git_environment(os.environ),
+            env={**git_environment(os.environ), **tag},
             timeout_s=timeout_s,
             stdin=stdin.encode("utf-8", "surrogateescape"),
         )

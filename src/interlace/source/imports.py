@@ -41,6 +41,7 @@ try:
     answer["found"] = spec is not None
 except BaseException as error:
     answer["error"] = type(error).__name__ + ": " + str(error)
+    answer["missing"] = getattr(error, "name", None) or ""
 sys.stdout.write("\\n{_MARK}" + json.dumps(answer) + "\\n")
 sys.stdout.flush()
 """
@@ -126,7 +127,7 @@ def _is_inside(found: str, worktree: Path) -> bool:
 
 def _refusal(python: str, module: str, worktree: Path, answer: Mapping[str, Any], found: str) -> str:
     entries = _entries_with(worktree, module)
-    if "error" in answer and not str(answer["error"]).startswith("ModuleNotFoundError"):
+    if "error" in answer and not _is_part(answer["missing"], module):
         return (
             f"source.module={module}: importing the packages around it fails in {python}: {answer['error']}"
         )
@@ -143,6 +144,11 @@ def _refusal(python: str, module: str, worktree: Path, answer: Mapping[str, Any]
         f"source.module={module} is imported from {found}, not from the worktree {worktree}: "
         f"an editable install or PYTHONPATH shadows the commit; {hint} or uninstall it from {python}"
     )
+
+
+def _is_part(missing: str, module: str) -> bool:
+    """Tell the module itself (or a package around it) from something that one of these packages imports."""
+    return bool(missing) and f"{module}.".startswith(f"{missing}.")
 
 
 def _entries_with(worktree: Path, module: str) -> list[str]:

@@ -28,13 +28,14 @@ def lfs_pointers(tree: Path) -> tuple[str, ...]:
     return tuple(path for path in filtered if _is_pointer(tree / path))
 
 
-def pointer_message(tree: Path, repo: Path, sha: str, pointers: Sequence[str]) -> str:
+def pointer_message(repo: Path, sha: str, pointers: Sequence[str]) -> str:
     """Say that files are LFS pointers, naming up to five, and what to run."""
     more = f" and {len(pointers) - _SHOWN} more" if len(pointers) > _SHOWN else ""
     named = ", ".join(printable(path) for path in pointers[:_SHOWN])
     return (
-        f"Git LFS files of {sha[:12]} are pointers, not content, in {tree}: {named}{more}; install git-lfs, "
-        f"run `git lfs install` and `git -C {repo} lfs fetch origin {sha[:12]}`, then start again"
+        f"Git LFS files of {sha[:12]} in {repo} are pointers, not content: {named}{more}; install git-lfs, "
+        f"run `git lfs install` and `git -C {repo} lfs fetch origin {sha[:12]}`, then start again with "
+        "GIT_LFS_SKIP_SMUDGE unset"
     )
 
 

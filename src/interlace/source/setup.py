@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import ReadError, SourceError
 from interlace.files import read_json, write_json
-from interlace.source.child import run_child
+from interlace.source.child import WORKTREE_TAG, end_orphans, run_child
 from interlace.source.dirty import parse_porcelain_z, status_z
 from interlace.source.git import git_text, printable, without_git_variables
 from interlace.source.place import locked
@@ -30,10 +30,14 @@ _TAIL_BYTES = 8192
 
 @dataclass(frozen=True)
 class _Stamp:
-    """Which commands ran in a worktree, and the state they left its tracked files in ("" is clean)."""
+    """Which commands ran in a worktree, and the state they left its tracked files in ("" is clean).
+
+    `unfinished` stays true when Interlace is killed while a command runs.
+    """
 
     keys: tuple[str, ...] = ()
     state: str = ""
+    unfinished: bool = False
 
 
 def run_setup(
@@ -50,6 +54,9 @@ def run_setup(
         key = _key(command, env)
         if key in stamp.keys:
             return ()
+        if stamp.unfinished:
+            end_orphans(worktree)
+        write_json(stamp_path, replace(stamp, unfinished=True))
         _run(worktree, command, env, timeout_s, log_path)
         write_json(stamp_path, _Stamp((*stamp.keys, key), tracked_state(worktree)))
     changed = parse_porcelain_z(status_z(worktree, "--untracked-files=no")).tracked
@@ -81,7 +88,7 @@ def _run(worktree: Path, command: str, env: Mapping[str, str], timeout_s: float,
             ended = run_child(
                 _shell(command, env),
                 cwd=worktree,
-                env=without_git_variables(env),
+                env={**without_git_variables(env), WORKTREE_TAG: str(worktree)},
                 timeout_s=timeout_s,
                 log=log,
             )

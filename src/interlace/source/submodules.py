@@ -38,9 +38,11 @@ class Level:
     """One (sub)module whose own submodules are to be filled.
 
     `tree` is its checkout; `git_dirs` are the user's repositories that may hold copies under `modules/`;
-    `url` is what relative submodule addresses are relative to; `user_tree` is the user's checkout, if any.
+    `url` is what relative submodule addresses are relative to; `user_tree` is the user's checkout, if any;
+    `worktree` is the one that it all lies in.
     """
 
+    worktree: Path
     tree: Path
     git_dirs: tuple[Path, ...]
     url: str
@@ -107,14 +109,14 @@ def _fill_one(level: Level, link: _Link) -> Level:
     shallow = ("--no-recommend-shallow",) if copy else ()
     done = run_git(
         level.tree, "submodule", "--quiet", "update", "--init", "--checkout", *shallow, "--", link.path,
-        config=settings, timeout_s=CHECKOUT_TIMEOUT_S,
+        config=settings, timeout_s=CHECKOUT_TIMEOUT_S, worktree=level.worktree,
     )  # fmt: skip
     if not done.ok:
         raise SourceError(_unavailable(level, link, address, done.reason))
     user_tree = level.user_tree / link.path if level.user_tree else None
     below_dirs = tuple(folder / "modules" / link.name for folder in level.git_dirs)
     own = (copy, *below_dirs) if copy else below_dirs
-    return Level(level.tree / link.path, own, address, user_tree)
+    return Level(level.worktree, level.tree / link.path, own, address, user_tree)
 
 
 def _unavailable(level: Level, link: _Link, address: str, reason: str) -> str:

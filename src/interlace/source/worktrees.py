@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from interlace.errors import SourceError
 from interlace.files import write_json
+from interlace.source.child import end_orphans
 from interlace.source.dirty import parse_porcelain_z, status_z
 from interlace.source.git import CHECKOUT_TIMEOUT_S, GitResult, printable, run_git
 from interlace.source.lfs import lfs_pointers, pointer_message
@@ -58,7 +59,7 @@ def add_worktree(
         if marker is None or not marker.complete or not _is_linked(place.path, repository):
             marker = _make(repository, place, commit, pointers)
         _check_unchanged(repository, place.path, commit)
-    _check_pointers(repository, place.path, commit, marker.pointers, pointers)
+    _check_pointers(repository, commit, marker.pointers, pointers)
     return place.path
 
 
@@ -80,14 +81,14 @@ def remove_worktrees(repo: Path | None = None, cache_dir: Path | None = None) ->
     Raises `SourceError` while a sweep holds them (see `hold_worktrees`).
     """
     removed = []
-    for worktree in list_worktrees(repo, cache_dir):
-        place = Place(worktree.path)
-        with _unused(place), locked(place.lock_path):
-            marker = read_marker(place.marker_path)
-            if marker:
-                _discard(place, Path(marker.common_dir))
-                removed.append(place.path)
-            _tidy(place)
+    for folder in _shelves(repo, cache_dir):
+        with _unused(folder), locked(folder / ".lock"):
+            for path in sorted(folder.glob("*.json")):
+                place = Place(path.with_suffix(""))
+                if marker := read_marker(path):
+                    _discard(place, Path(marker.common_dir))
+                    removed.append(place.path)
+            _tidy(folder)
     return removed
 
 
@@ -109,7 +110,7 @@ def _make(
     write_json(place.marker_path, marker)
     try:
         found = _check_out(repository, place.path, commit)
-        _check_pointers(repository, place.path, commit, found, pointers)
+        _check_pointers(repository, commit, found, pointers)
     except SourceError:
         _discard(place, repository.common_dir)
         raise
@@ -119,14 +120,10 @@ def _make(
 
 
 def _check_pointers(
-    repository: Repository,
-    path: Path,
-    commit: Commit,
-    found: tuple[str, ...],
-    policy: Literal["fail", "ignore"],
+    repository: Repository, commit: Commit, found: tuple[str, ...], policy: Literal["fail", "ignore"]
 ) -> None:
     if found and policy == "fail":
-        raise SourceError(pointer_message(path, repository.top, commit.sha, found))
+        raise SourceError(pointer_message(repository.top, commit.sha, found))
 
 
 def _check_out(repository: Repository, path: Path, commit: Commit) -> tuple[str, ...]:
@@ -135,13 +132,13 @@ def _check_out(repository: Repository, path: Path, commit: Commit) -> tuple[str,
     added = run_git(
         repository.top, "worktree", "add", "--force", "--force", "--detach", str(path), commit.sha,
         # A sparse checkout of the user's would leave files out of the measured tree.
-        config={"core.sparseCheckout": "false"}, timeout_s=CHECKOUT_TIMEOUT_S,
+        config={"core.sparseCheckout": "false"}, timeout_s=CHECKOUT_TIMEOUT_S, worktree=path,
     )  # fmt: skip
     if not added.ok:
         raise SourceError(_add_failure(repository, commit, added))
     user_tree = None if repository.bare else repository.top
     git_dirs = tuple(dict.fromkeys((repository.git_dir, repository.common_dir)))
-    trees = fill_submodules(Level(path, git_dirs, _origin(repository), user_tree))
+    trees = fill_submodules(Level(path, path, git_dirs, _origin(repository), user_tree))
     names = [(tree / name).relative_to(path) for tree in (path, *trees) for name in lfs_pointers(tree)]
     return tuple(printable(str(name)) for name in names)
 
@@ -191,6 +188,7 @@ def _check_unchanged(repository: Repository, path: Path, commit: Commit) -> None
 
 def _discard(place: Place, common_dir: Path) -> None:
     """Remove folder, git's record of it, and marker, in any state that a kill may have left them in."""
+    end_orphans(place.path)
     remove_tree(place.path)
     if common_dir.is_dir():
         run_git(common_dir, "worktree", "remove", "--force", "--force", str(place.path))
@@ -235,24 +233,38 @@ def _make_writable(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _unused(place: Place) -> Iterator[None]:
-    try:
-        with locked(place.path.with_name(".in-use"), timeout_s=0):
-            yield
-    except SourceError as error:
-        raise SourceError(
-            f"{place.path} is in use by a running sweep; stop it or wait for its end"
-        ) from error
+def _unused(folder: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(folder / ".in-use", timeout_s=0))
+        except SourceError as error:
+            raise SourceError(
+                f"{folder} is in use by a running sweep; wait for its end or stop it"
+            ) from error
+        yield
 
 
-def _tidy(place: Place) -> None:
-    """Remove the repository's folder in the cache when only our lock files are left in it."""
-    folder = place.path.parent
-    locks = {folder / ".lock", folder / ".in-use"}
-    if set(folder.iterdir()) <= locks:
-        for lock in locks:
-            lock.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
+def _shelves(repo: Path | None, cache_dir: Path | None) -> list[Path]:
+    """List folders of the cache with worktrees that Interlace made, or with only what a kill left of one."""
+    holding = {worktree.path.parent for worktree in list_worktrees(repo, cache_dir)}
+    left = {folder for folder in cache_root(cache_dir).glob("*-*/") if _is_left(folder)}
+    if repo is not None:
+        left &= {shelf(open_repository(repo), cache_dir)} if repo.exists() else set()
+    return sorted(holding | left)
+
+
+def _is_left(folder: Path) -> bool:
+    """Tell whether only our own lock files and half-written markers are in a folder."""
+    own = {*folder.glob(".lock"), *folder.glob(".in-use"), *folder.glob(".*.json.*")}
+    return (folder / ".lock") in own and own == set(folder.iterdir())
+
+
+def _tidy(folder: Path) -> None:
+    """Remove a repository's folder in the cache when no worktree is left in it."""
+    if _is_left(folder):
+        for path in folder.iterdir():
+            path.unlink()
+        with contextlib.suppress(OSError):  # another sweep has just come to add one
             folder.rmdir()
 
 

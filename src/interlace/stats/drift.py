@@ -1,4 +1,4 @@
-"""Drift over a sweep: run statistics as arm + linear time (methodology 4.8). Shown beside the verdict, never chosen."""
+"""Drift over a sweep: run statistics as arm + linear time (methodology 4.8). Decides no verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unusual runs: flagged, shown and kept (methodology 4.7). The rule is blind to which arm a run belongs to."""
+"""Unusual runs: flagged, shown and kept (methodology 4.7). The rule is blind to the arm."""
 
 from __future__ import annotations
 

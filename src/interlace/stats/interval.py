@@ -1,4 +1,4 @@
-"""Intervals of log ratios from complete rounds: the only place where a variance and its degrees of freedom are chosen.
+"""Intervals of log ratios from complete rounds: the only place that chooses a variance and its df.
 
 Every function takes leading batch dimensions, so that simulations run the code that users run.
 """
@@ -33,8 +33,8 @@ MOST_SIGN_FLIPS = 16
 class Estimate:
     """Effects of all candidates against the baseline, as logs of time ratios (below 0 is faster).
 
-    `effect` has shape (..., candidates); `se` the same or one that broadcasts to it, None with a single round;
-    `s_run` is the relative run-to-run standard deviation behind it.
+    `effect` has shape (..., candidates); `se` the same or one that broadcasts to it, None with a single
+    round; `s_run` is the relative run-to-run standard deviation behind it.
     """
 
     effect: Floats
@@ -65,8 +65,9 @@ def estimate(log_s: ArrayLike, base: int = 0, aa_log_s: ArrayLike | None = None)
     """Effect of every arm but `base` from the logs of run statistics, shape (..., rounds, arms).
 
     Two arms: paired t from three rounds on, pooled two-sample t (df 2) for two rounds, either replaced by a
-    variance pooled with at least four A/A rounds (shape (rounds, 2), same session, node and workload) where given.
-    Three arms and more: residual of the additive model round + arm. Source: methodology 4.3 (docs/statistics.md).
+    variance pooled with at least four A/A rounds (shape (rounds, 2), same session, node and workload) where
+    given. Three arms and more: residual of the additive model round + arm. Source: methodology 4.3
+    (docs/statistics.md).
     """
     values = np.asarray(log_s, dtype=np.float64)
     rounds, arms = values.shape[-2:]

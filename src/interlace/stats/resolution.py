@@ -1,4 +1,4 @@
-"""What a log can show at all: the quantum of its values and the bias that rounding can leave in a run statistic."""
+"""What a log can show at all: the quantum of its values, and the bias that rounding can leave."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ COARSE = 0.002
 def quantum(values: NDArray[np.float64], magnitude: float | None = None) -> float | None:
     """Smallest gap between distinct recorded values, in the unit of `values`; None when all are equal.
 
-    `magnitude` is the largest number the values were computed from (a clock reading, say): its float64 rounding
-    is not taken for resolution.
+    `magnitude` is the largest number the values were computed from (a clock reading, say): its float64
+    rounding is not taken for resolution.
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     largest = float(np.abs(ordered).max()) if magnitude is None else magnitude
@@ -35,8 +35,8 @@ def resolution_bound(
 ) -> float | None:
     """Largest relative bias that rounding can leave in the run statistic; None when nothing can be said.
 
-    Cumulative clock: only the two ends are rounded, q / (n T). Rounded durations: the first Fourier term of the
-    rounding error, (q / (pi T)) exp(-2 pi^2 s^2 / q^2), with Sheppard's s^2 = var - q^2 / 12.
+    Cumulative clock: only the two ends are rounded, q / (n T). Rounded durations: the first Fourier term of
+    the rounding error, (q / (pi T)) exp(-2 pi^2 s^2 / q^2), with Sheppard's s^2 = var - q^2 / 12.
     """
     if mean_s <= 0:
         return None

@@ -33,9 +33,9 @@ BIMODAL = 0.01
 class WindowStats:
     """A run's summary and what must be known to judge it.
 
-    `resolution` is the relative bias that rounding can leave in `summary.stat_s`, None when all values are equal.
-    `stall_share` is the part of the plain mean that the trimmed mean leaves out; `sd_s` the spread of single steps.
-    `bimodal` says that the median lies between two modes and is not to be trusted.
+    `resolution` is the relative bias that rounding can leave in `summary.stat_s`, None when all values are
+    equal. `stall_share` is the part of the plain mean that the trimmed mean leaves out; `sd_s` the spread of
+    single steps. `bimodal` says that the median lies between two modes and is not to be trusted.
     """
 
     summary: StepSummary
@@ -54,11 +54,11 @@ def summarise(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 
 def describe(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 10) -> WindowStats:
     """Describe one run over `window` (first and last step, both included).
 
-    `steps` has the columns (or is the arrays) step, step_s in seconds and, where the log has a cumulative clock,
-    end_s in seconds; with a column rank, one row a step and rank. The slowest rank counts: of each step for the
-    median and its kin, of each block for the statistic where the ranks have clocks. Raises ConfigError for a
-    window that is none, ReadError for one that the run's steps do not fill. Values that are not finite, or
-    negative, are left out and noted.
+    `steps` has the columns (or is the arrays) step, step_s in seconds and, where the log has a cumulative
+    clock, end_s in seconds; with a column rank, one row a step and rank. The slowest rank counts: of each
+    step for the median and its kin, of each block for the statistic where the ranks have clocks. Raises
+    ConfigError for a window that is none, ReadError for one that the run's steps do not fill. Values that are
+    not finite, or negative, are left out and noted.
     """
     first, last = check_window(window)
     if block < 1:
@@ -98,7 +98,7 @@ def check_window(window: Sequence[int]) -> tuple[int, int]:
 
 
 def slow_steps(step: ArrayLike, step_s: ArrayLike, times: float = SLOW_STEP) -> list[int]:
-    """Steps that took more than `times` the median, as a recompilation does. Listed, never left out."""
+    """List steps that took more than `times` the median, as a recompilation does; they stay in."""
     values = np.asarray(step_s, dtype=np.float64)
     finite = np.isfinite(values)
     if not finite.any():

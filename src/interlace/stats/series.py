@@ -1,4 +1,4 @@
-"""One run's steps as arrays: the only place that decides what is a step time and whether its clock can be used."""
+"""One run's steps as arrays: the only place that decides whether a clock can stand for step times."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLOCK_ERROR = 0.005
 
 @dataclass(frozen=True)
 class Series:
-    """Steps in order. `step_s` is the slowest rank's, shape (steps,); `end_s` has a column a rank, None without.
+    """Steps in order. `step_s` is the slowest rank's, shape (steps,); `end_s` has a column a rank.
 
     `rank_step_s` are the single ranks' times, NaN where a rank did not log a step.
     """
@@ -54,7 +54,7 @@ class Clock:
 
 
 def series_of(steps: pd.DataFrame | Arrays) -> tuple[Series, list[str]]:
-    """Steps in order, and notes on values that are no durations (not finite, negative) and were left out.
+    """Put steps in order, and note values that are no durations (not finite, negative) and are left out.
 
     A frame may hold one row a step or one row a step and rank. Raises ReadError when a rank has a step twice,
     or nothing is left.
@@ -64,7 +64,9 @@ def series_of(steps: pd.DataFrame | Arrays) -> tuple[Series, list[str]]:
         rank: ArrayLike = np.zeros(np.size(np.asarray(step)))
     else:
         step, step_s, end_s = steps["step"], steps["step_s"], steps.get("end_s")
-        rank = steps["rank"] if "rank" in steps else np.zeros(len(steps))
+        # Reduced by `slowest_rank` (it counts the ranks), the clock is the last rank's: one column.
+        reduced = "rank" not in steps or "ranks" in steps
+        rank = np.zeros(len(steps)) if reduced else steps["rank"]
     clock = None if end_s is None else np.asarray(end_s, dtype=np.float64)
     number, seconds = np.asarray(step, dtype=np.float64), np.asarray(step_s, dtype=np.float64)
     usable = np.isfinite(seconds) & (seconds >= 0) & np.isfinite(number)
@@ -88,7 +90,7 @@ def _by_step_and_rank(
         twice = step[seen[counts > 1][0] // ranks.size]
         raise ReadError(f"step {int(twice)} has two times: one run has one time a step and rank")
     slowest = np.asarray(np.nanmax(times, axis=1))
-    # One row a step from changing ranks: each rank's clock starts on its own, so readings cannot be subtracted.
+    # One row a step from changing ranks: each rank's clock started by itself, so none can be used.
     if clock is None or (ranks.size > 1 and seconds.size == step.size):
         return Series(step, slowest, times, None)
     readings = np.full_like(times, np.nan)
@@ -97,7 +99,7 @@ def _by_step_and_rank(
 
 
 def usable_clock(series: Series, inside: NDArray[np.bool_], block: int) -> tuple[Clock | None, list[str]]:
-    """Clock over the rows `inside`, where block sums from it are finer than 0.5 %; else None, and why if odd."""
+    """Take the clock of the rows `inside` where it is finer than 0.5 % of a block; else None, and why."""
     if series.end_s is None or not np.isfinite(series.end_s[inside]).all():
         return None, []
     rows = np.flatnonzero(inside)
@@ -114,11 +116,17 @@ def usable_clock(series: Series, inside: NDArray[np.bool_], block: int) -> tuple
     tick = _tick(step, end_s)
     mean_s = float((end_s[-1] - end_s[0]).max() / (step[-1] - step[0]))
     if tick is not None and tick > CLOCK_ERROR * block * mean_s:
-        return None, []
+        # Too coarse for one block, but sums telescope: still better than durations that are no finer.
+        durations = quantum(series.step_s[inside])
+        if durations is None or durations < 0.99 * tick:
+            return None, []
     return Clock(step, end_s, tick), []
 
 
 def _tick(step: Floats, end_s: Floats) -> float | None:
-    """Tick of a clock from its differences, which are multiples of it; its readings themselves lie a step apart."""
+    """Find a clock's tick from its differences, multiples of it; the readings themselves lie a step apart."""
     gaps = np.diff(step)
-    return quantum(np.diff(end_s, axis=0)[gaps == gaps.min()].ravel(), magnitude=float(np.abs(end_s).max()))
+    spans = np.diff(end_s, axis=0)[gaps == gaps.min()]
+    largest = float(np.abs(end_s).max())
+    ticks = [tick for of_rank in spans.T if (tick := quantum(of_rank, magnitude=largest)) is not None]
+    return min(ticks) if ticks else None

@@ -21,7 +21,7 @@ STANDARD_ERRORS = 3.0
 
 @dataclass(frozen=True)
 class WarmUp:
-    """Relative change from the first 30 % of the window to its last half, its standard error, and the verdict."""
+    """Relative change from the first 30 % of the window to its last half, and its standard error."""
 
     change: float
     standard_error: float
@@ -31,9 +31,9 @@ class WarmUp:
 def check_warm_up(runs_step_s: Sequence[ArrayLike]) -> WarmUp | None:
     """Compare the beginning and the end of the window over all runs of one arm.
 
-    Each entry holds the step times of one run's window in order. Runs are cut into ten blocks of an even number
-    of steps (an odd one would beat with alternating steps), divided by their own mean and averaged. None where
-    the window holds fewer than 20 steps.
+    Each entry holds the step times of one run's window in order. Runs are cut into ten blocks of an even
+    number of steps (an odd one would beat with alternating steps), divided by their own mean and averaged.
+    None where the window holds fewer than 20 steps.
     """
     profiles = [
         profile for steps in runs_step_s if (profile := _profile(np.asarray(steps, float))) is not None

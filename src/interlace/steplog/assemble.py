@@ -18,6 +18,8 @@ from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, Ste
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+SHOWN_TURNS = 4
+
 
 def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
     """Turn what a reader found into a step log; None when no row has a usable time."""
@@ -55,9 +57,9 @@ def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
 def slowest_rank(frame: pd.DataFrame) -> pd.DataFrame:
     """Reduce a log's frame to one row a step: the slowest rank.
 
-    Returns step, step_s (the largest over the ranks), end_s (the largest clock over the ranks: the step is over
-    when its last rank is; NaN when no rank has one), rank (whose step_s it is) and ranks (how many ranks logged
-    the step). A step that a rank lacks is reduced over the others and shows it in `ranks`.
+    Returns step, step_s (the largest over the ranks), end_s (the largest clock over the ranks: the step is
+    over when its last rank is; NaN when no rank has one), rank (whose step_s it is) and ranks (how many
+    ranks logged the step). A step that a rank lacks is reduced over the others and shows it in `ranks`.
     """
     by_step = frame.groupby("step", sort=True)
     slowest = frame.loc[by_step["step_s"].idxmax()]
@@ -76,7 +78,9 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     """Take step times from the cumulative clock where the log has nothing else; the first step has none."""
     if not rows or not all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows):
         return rows
-    remarks.note("from_clock", "step times are differences of the cumulative clock; the first record has none")
+    remarks.note(
+        "from_clock", "step times are differences of the cumulative clock; the first record has none"
+    )
     timed = []
     for of_rank in _by_rank(rows).values():
         for before, row in pairwise(of_rank):
@@ -89,10 +93,14 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
 def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
     broken = [row for row in rows if not math.isfinite(row.step_s)]
     if broken:
-        remarks.note("non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}")
+        remarks.note(
+            "non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}"
+        )
     negative = [row for row in rows if math.isfinite(row.step_s) and row.step_s <= 0]
     if negative:
-        remarks.note("not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}")
+        remarks.note(
+            "not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}"
+        )
     return [row for row in rows if math.isfinite(row.step_s) and row.step_s > 0]
 
 
@@ -102,7 +110,7 @@ def _at(rows: list[Row]) -> str:
 
 
 def _numbered(rows: list[Row], remarks: Remarks) -> list[Row]:
-    """Number rows by their order where the log has no numbers; refuse to mix both."""
+    """Count rows in their order where the log has no numbers; refuse to mix both."""
     without = sum(row.step is None for row in rows)
     if not without:
         return rows
@@ -145,7 +153,7 @@ def _unlabelled_ranks(rows: list[Row], times_each: Counter[int | None]) -> int:
     Ranks stay together, so a step's rows stand close to each other; a resumed run goes back once, far.
     """
     usual, steps = Counter(times_each.values()).most_common(1)[0]
-    if usual < 2 or steps < 0.9 * len(times_each):
+    if usual == 1 or steps < 0.9 * len(times_each):
         return 0
     turns_back = sum(_step(b) <= _step(a) for a, b in pairwise(rows))
     return usual if turns_back >= len(times_each) * (usual - 1) / 2 else 0
@@ -177,9 +185,14 @@ def _latest(rows: list[Row], whose: str, remarks: Remarks) -> tuple[list[Row], i
         kept[step] = row
         previous = step
     if doubled:
-        remarks.note("duplicate_steps", f"steps {listed(doubled)}{whose} stand twice in a row: the later value was kept")
+        remarks.note(
+            "duplicate_steps",
+            f"steps {listed(doubled)}{whose} stand twice in a row: the later value was kept",
+        )
     if back:
-        turns = ", ".join(f"{a} -> {b}" for a, b in back[:4]) + (" ..." if len(back) > 4 else "")
+        turns = ", ".join(f"{a} -> {b}" for a, b in back[:SHOWN_TURNS]) + (
+            " ..." if len(back) > SHOWN_TURNS else ""
+        )
         remarks.note(
             "resumed",
             f"the step counter{whose} goes back ({turns}): {len(back) + 1} attempts, the later value of"
@@ -195,7 +208,9 @@ def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
         if all(math.isnan(t) for t in clock):
             continue
         if not all(a < b for a, b in pairwise(clock)) or not math.isfinite(clock[0]):
-            remarks.note("clock_restarts", "the cumulative clock has gaps or goes back: single step times are used")
+            remarks.note(
+                "clock_restarts", "the cumulative clock has gaps or goes back: single step times are used"
+            )
             return [row._replace(end_s=math.nan) for row in rows]
     return rows
 
@@ -208,18 +223,22 @@ def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> Non
             remarks.note("missing_on_rank", f"rank {rank} lacks {len(missing)} steps: {listed(missing)}")
     if world_size and min(ranks) >= 0 and len(ranks) < world_size:
         lacking = set(range(world_size)) - set(ranks)
-        remarks.note("missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}")
+        remarks.note(
+            "missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}"
+        )
     _note_missing_steps(sorted(everywhere), remarks)
 
 
 def _note_missing_steps(steps: list[int], remarks: Remarks) -> None:
-    if len(steps) < 2:
-        return
     distances = Counter(b - a for a, b in pairwise(steps))
-    usual = distances.most_common(1)[0][0]
+    if not distances:
+        return
+    usual, times = distances.most_common(1)[0]
+    usual = usual if times > 1 else 1
     if usual > 1:
         remarks.note(
-            "every_n_steps", f"a record every {usual} steps: values may be means over {usual} steps, not single ones"
+            "every_n_steps",
+            f"a record every {usual} steps: values may be means over {usual} steps, not single ones",
         )
     holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
     if holes:
@@ -250,7 +269,7 @@ def _frame(rows: list[Row]) -> pd.DataFrame:
 
 
 def _quantum_s(values: np.ndarray) -> float | None:
-    """Smallest gap between distinct values, above the noise of decimal conversion; None for fewer than two."""
+    """Return the smallest gap between distinct values, above conversion noise; None for fewer than two."""
     gaps = np.diff(np.unique(values))
     real = gaps[gaps > 1e-12 * float(np.max(values))]
     return float(f"{real.min():.6g}") if real.size else None

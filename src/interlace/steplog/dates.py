@@ -13,7 +13,7 @@ _UNIX_S = (1e9, 4e9)
 
 
 def unix_s_in(text: str) -> float | None:
-    """Return the first date in `text` as unix seconds; without a zone it counts as UTC. None without a date."""
+    """Return the first date in `text` as unix seconds, UTC without a zone. None without a date."""
     match = _DATE.search(text)
     if not match:
         return None
@@ -26,7 +26,7 @@ def unix_s_in(text: str) -> float | None:
 
 
 def unix_s_of(value: object) -> float | None:
-    """Return a timestamp field (unix seconds or milliseconds, or a date as text) as unix seconds, else None."""
+    """Return a timestamp (unix seconds or milliseconds, or a date as text) as unix seconds, else None."""
     if isinstance(value, str):
         return unix_s_in(value)
     if isinstance(value, bool) or not isinstance(value, int | float):

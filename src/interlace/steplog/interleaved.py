@@ -1,21 +1,23 @@
 """The only place that takes apart what several ranks wrote into one line. Pure.
 
-Ranks share a pipe, so a record can begin in the middle of a line (the newline of the one before comes later) and a
-value can be cut in two, its rest standing on a line of its own:
+Ranks share a pipe, so a record can begin in the middle of a line (the newline of the one before comes
+later) and a value can be cut in two, its rest standing on a line of its own:
 
     rank=0 step=3 step_s=0.40rank=1 step=3 step_s=0.410
     0
 
-What a record begins with is learned from the first one. A cut record is joined with its rest only where the result
-reads like the other records; a value that may be cut is an error, never a number.
+What a record begins with is learned from the first one. A cut record is joined with its rest only where the
+result reads like the other records; a value that may be cut is an error, never a number.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from interlace.steplog.model import shorten
 from interlace.steplog.text import Record
 
 if TYPE_CHECKING:
@@ -32,12 +34,16 @@ _OPEN = frozenset("=:,;|/([{<\"'-.#@&?")
 
 
 class Ending(NamedTuple):
-    """How the last time of a record is printed: `width` (decimals, or minus the number of digits of a whole
-    number), and whether it stands at the very end, where it may be cut.
+    """How the last time of a record is printed.
+
+    `width`: its decimals, or minus the digits of a whole number. `at_end`: it ends the text and may be cut.
     """
 
     width: int
     at_end: bool
+
+
+EndingOf: TypeAlias = "Callable[[str], Ending | None]"
 
 
 def width_of(number: str) -> int:
@@ -46,62 +52,98 @@ def width_of(number: str) -> int:
     return len(decimals) if digits or number.startswith(".") else -len(number)
 
 
-class _Widths:
-    """The widths of times that are known to be whole."""
-
-    def __init__(self) -> None:
-        self.seen: set[int] = set()
-
-    def looks_whole(self, width: int) -> bool:
-        """Whether a time of this width, at the end of a cut text, can be taken as whole."""
-        if self.fixed or not self.seen:
-            return not self.seen or width in self.seen
-        return 0 < width >= max(self.seen)
-
-    @property
-    def fixed(self) -> bool:
-        return len(self.seen) == 1
-
-
-def untangle(
-    records: Iterable[Record], ending: Callable[[str], Ending | None], remarks: Remarks
-) -> Iterator[Record]:
-    """Yield records that belong to one rank each; `ending` says how a record's last time is printed, if it has one.
+def untangle(records: Iterable[Record], ending: EndingOf, remarks: Remarks) -> Iterator[Record]:
+    """Yield records that belong to one rank each; `ending` says how the last time in a text is printed.
 
     Adds the note `interleaved_lines`, the note `truncated_tail` for a last line that was cut, and the error
     `torn_record` for a record whose rest was never found.
     """
-    widths = _Widths()
-    pending: deque[tuple[Record, int]] = deque()
-    starts: _Starts | None = None
-    glued = 0
-    for n, record in enumerate(records):
-        while pending and (n - pending[0][1] > WAIT_RECORDS):
-            yield from _give_up(pending.popleft()[0], ending, widths, remarks)
-        if starts is None and ending(record.text):
-            starts = _Starts.learn(record.text)
-        if pending and (joined := _joined(pending, record, ending, widths, starts)):
+    knot = _Knot(ending, remarks)
+    for record in records:
+        yield from knot.take(record)
+    yield from knot.finish()
+
+
+class _Knot:
+    """What is known while the records go by: how they begin, how times are printed, which records are cut."""
+
+    def __init__(self, ending: EndingOf, remarks: Remarks) -> None:
+        self._ending = ending
+        self._remarks = remarks
+        self._starts: _Starts | None = None
+        self._widths: set[int] = set()
+        self._cut: deque[tuple[Record, int]] = deque()
+        self._seen = self._glued = 0
+
+    def take(self, record: Record) -> Iterator[Record]:
+        """Yield what this record completes, and it itself unless it is the rest of a cut one."""
+        self._seen += 1
+        while self._cut and self._seen - self._cut[0][1] > WAIT_RECORDS:
+            yield from self._give_up(self._cut.popleft()[0])
+        if self._starts is None and self._ending(record.text):
+            self._starts = _Starts.learn(record.text)
+        if self._cut and (joined := self._joined(record)):
             yield joined
-            continue
-        parts = starts.split(record.text) if starts else [record.text]
-        glued += len(parts) > 1
+            return
+        parts = self._starts.split(record.text) if self._starts else [record.text]
+        self._glued += len(parts) > 1
         for part in parts[:-1]:
-            if starts and starts.begins(part):
-                pending.append((Record(part, record.line), n))
+            if self._starts and self._starts.begins(part):
+                self._cut.append((Record(part, record.line), self._seen))
             else:
                 yield Record(part, record.line)
-        last = record._replace(text=parts[-1])
-        how = ending(last.text)
-        if how and not record.ended and not record.goes_on and not _whole(how, widths):
-            remarks.note("truncated_tail", f"the last line has no end, its time may be cut: `{last.text[-80:]}`")
-            continue
+        yield from self._whole(record._replace(text=parts[-1]))
+
+    def finish(self) -> Iterator[Record]:
+        """Yield the cut records that are whole all the same, and say what was found."""
+        for record, _ in self._cut:
+            yield from self._give_up(record)
+        if self._glued:
+            text = f"{self._glued} lines hold records of several ranks; they were taken apart"
+            self._remarks.note("interleaved_lines", text)
+
+    def _whole(self, record: Record) -> Iterator[Record]:
+        how = self._ending(record.text)
+        if how and how.at_end and not record.ended and not record.goes_on and not self._long_enough(how):
+            shown = shorten(record.text[-80:])
+            self._remarks.note("truncated_tail", f"the last line has no end, its time may be cut: `{shown}`")
+            return
         if how:
-            widths.seen.add(how.width)
-        yield last
-    for record, _ in pending:
-        yield from _give_up(record, ending, widths, remarks)
-    if glued:
-        remarks.note("interleaved_lines", f"{glued} lines hold records of several ranks; they were taken apart")
+            self._widths.add(how.width)
+        yield record
+
+    def _long_enough(self, how: Ending) -> bool:
+        """Whether a time at the end of the file looks no shorter than the others."""
+        if len(self._widths) < 2:  # noqa: PLR2004 - none yet, or all printed alike
+            return not self._widths or how.width in self._widths
+        return 0 < how.width >= max(self._widths)
+
+    def _joined(self, record: Record) -> Record | None:
+        """Join a record that begins like none with the one cut record that it completes."""
+        if self._starts and self._starts.begins(record.text):
+            return None
+        fitting = [item for item in self._cut if self._completes(item[0].text, record.text)]
+        if not fitting or (len(fitting) > 1 and record.text.strip()):
+            return None
+        self._cut.remove(fitting[0])
+        return fitting[0][0]._replace(text=fitting[0][0].text + record.text)
+
+    def _completes(self, cut: str, rest: str) -> bool:
+        how, before = self._ending(cut + rest), self._ending(cut)
+        if how is None or before is None or not before.at_end:
+            return how is not None
+        if len(self._widths) == 1:
+            return how.width in self._widths
+        return rest.strip().isdecimal() or not rest.strip()
+
+    def _give_up(self, record: Record) -> Iterator[Record]:
+        """Yield a cut record whose rest did not come, if its time is whole all the same."""
+        how = self._ending(record.text)
+        if how and (not how.at_end or self._widths == {how.width}):
+            yield record
+        else:
+            why = "another rank wrote into it and its rest is not there"
+            self._remarks.error("torn_record", record.line, record.text, why)
 
 
 class _Starts:
@@ -129,7 +171,7 @@ class _Starts:
     def split(self, text: str) -> list[str]:
         """Cut a line where a record begins in the middle of it, without a space before."""
         cuts = [0, *(m.start() for m in self.pattern.finditer(text) if self._glued(text, m)), len(text)]
-        return [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        return [text[a:b] for a, b in pairwise(cuts)]
 
     def _glued(self, text: str, match: re.Match[str]) -> bool:
         start = match.start()
@@ -140,54 +182,3 @@ class _Starts:
         word = re.search(r"\w+$", text[:start])
         whole = (word[0] if word else "") + (_WORD.match(match[0]) or [""])[0]
         return whole not in self.words and whole.split("_")[0] not in {"local", "node", "global", "group"}
-
-
-def _joined(
-    pending: deque[tuple[Record, int]],
-    record: Record,
-    ending: Callable[[str], Ending | None],
-    widths: _Widths,
-    starts: _Starts | None,
-) -> Record | None:
-    """Join a record that begins like none with the one cut record that it completes, if there is just one."""
-    if starts and starts.begins(record.text):
-        return None
-    fitting = []
-    for item in pending:
-        text = item[0].text + record.text
-        how = ending(text)
-        if how and _completes(item[0].text, record.text, how, ending, widths):
-            fitting.append((item, text))
-    if not fitting or (len(fitting) > 1 and record.text.strip()):
-        return None
-    item, text = fitting[0]
-    pending.remove(item)
-    return item[0]._replace(text=text)
-
-
-def _completes(
-    cut: str, rest: str, how: Ending, ending: Callable[[str], Ending | None], widths: _Widths
-) -> bool:
-    before = ending(cut)
-    if before is None or not before.at_end:
-        return True
-    if widths.fixed:
-        return how.width in widths.seen
-    return rest.strip().isdecimal() or not rest.strip()
-
-
-def _whole(how: Ending, widths: _Widths) -> bool:
-    return not how.at_end or widths.looks_whole(how.width)
-
-
-def _give_up(
-    record: Record, ending: Callable[[str], Ending | None], widths: _Widths, remarks: Remarks
-) -> Iterator[Record]:
-    """Yield a cut record whose rest did not come, if its time is whole all the same."""
-    how = ending(record.text)
-    if how and not how.at_end:
-        yield record
-    elif how and widths.fixed and how.width in widths.seen:
-        yield record
-    else:
-        remarks.error("torn_record", record.line, record.text, "another rank wrote into it and its rest is not there")

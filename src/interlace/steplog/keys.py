@@ -1,12 +1,14 @@
-"""The only table of what keys of a log mean: step counters, step times with their units, ranks, splits. Pure."""
+"""The only table of what keys of a log mean: counters, step times with their units, ranks, splits. Pure."""
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from interlace.steplog.model import Unit
 from interlace.steplog.numbers import UNITS, unit_named
+
+if TYPE_CHECKING:
+    from interlace.steplog.model import Unit
 
 STEP_KEYS = (
     "global_step", "global_iter", "acc_iter", "trainer/global_step", "step", "steps", "step_num", "iteration",
@@ -19,7 +21,9 @@ END_KEYS = ("end_s", "t_s", "elapsed_s", "elapsed_time_s")
 CLOCK_KEYS = ("timestamp", "_timestamp", "ts", "unix_s", "wall_time", "datetime", "date", "asctime", "time")
 SPLIT_KEYS = ("mode", "split", "phase", "stage", "subset", "set", "loop", "job")
 FLAG_KEYS = ("eval", "is_eval", "val", "is_val", "validation", "is_validation")
-NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "dev", "predict"})
+NOT_TRAINING = frozenset(
+    {"val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "dev", "predict"}
+)
 
 _UNIT_WORD = rf"(?P<unit>{UNITS})"
 _NAMED = re.compile(
@@ -34,7 +38,9 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\s*[\(\[]\s*([^\)\]]+?)\s*[\)\]]$")
-_COUNTED = re.compile(r"tps|tok|token|sample|smp|image|frame|flop|param|count|num|item|byte|mem", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"tps|tok|token|sample|smp|image|frame|flop|param|count|num|item|byte|mem", re.IGNORECASE
+)
 
 
 class TimeKey(NamedTuple):

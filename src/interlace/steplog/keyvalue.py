@@ -1,9 +1,10 @@
 """Reader `keyvalue`: `step=1 step_s=0.5`, `step: 3 ... step_time: 0.31 s`, with ranks, several on a line.
 
-Which clock and which ranks a value covers the log does not say; its resolution is what is printed. Only keys that
-can mean nothing but a step's time are read: they carry their unit in the name (`step_ms`, `time per step (ms)`) or
-behind the value (`step_time: 310 ms`). A key without any unit is read only when the user asks for this reader by
-name, or states the unit. Rates, learning rates, times of parts and of validation are never step times.
+Which clock and which ranks a value covers the log does not say; its resolution is what is printed. Only
+keys that can mean nothing but a step's time are read: they carry their unit in the name (`step_ms`, `time
+per step (ms)`) or behind the value (`step_time: 310 ms`). A key without any unit is read only when the user
+asks for this reader by name, or states the unit. Rates, learning rates, times of parts and of validation
+are never step times.
 """
 
 from __future__ import annotations
@@ -43,13 +44,16 @@ _KEY = re.compile(
 _VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,]\d)", re.IGNORECASE)
 _NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
-    rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)", re.IGNORECASE
+    rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
+    re.IGNORECASE,
 )
 _ANY_TIME = re.compile(r"step|iter|batch|/it", re.IGNORECASE)
-_SPLIT_NAMES = "|".join(NOT_TRAINING)
-_NOT_TRAINING = re.compile(
-    rf"(?<![\w./])(?:mode|phase|split|stage)[\"']?\s*[=:]\s*[\"']?(?:{_SPLIT_NAMES})\b"
-    rf"|(?:^|[\s\[|])(?:{_SPLIT_NAMES})(?:\]|:|\s|\s*\|)(?!\s*[\d.])",
+_SPLIT = re.compile(
+    rf"(?<![\w./])(?:mode|phase|split|stage)[\"']?\s*[=:]\s*[\"']?(?:{'|'.join(NOT_TRAINING)})\b",
+    re.IGNORECASE,
+)
+_VALIDATING = re.compile(
+    r"(?<![\w./=])(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|\btest(?:ing)?[\]:]",
     re.IGNORECASE,
 )
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
@@ -107,7 +111,7 @@ class KeyValueReader:
         named = options.named or options.unit != "s"
 
         def steps_in(text: str) -> Iterable[tuple[int, int | None]]:
-            if _NOT_TRAINING.search(text):
+            if _is_validation(text):
                 return []
             found = _records(text, named=named)
             return [(_rank(f.tokens), _step(f.tokens)) for f in found if "time" in f.tokens]
@@ -119,7 +123,8 @@ def hint(head: str) -> str | None:
     """Say which step time was seen but not taken, because nothing states its unit."""
     for line in head.split("\n"):
         for token in _times(line, named=True):
-            return f"`{shorten(line[token.start : token.end], 40)}` states no unit: say reader=keyvalue unit=s (or ms)"
+            shown = shorten(line[token.start : token.end], 40)
+            return f"`{shown}` states no unit: say reader=keyvalue unit=s (or ms)"
     return None
 
 
@@ -141,8 +146,8 @@ class _State:
             self.world_size = int(match[1])
         if not _ANY_TIME.search(text):
             return True
-        if _NOT_TRAINING.search(text):
-            self.not_training += any(True for _ in _times(text, named=True))
+        if _is_validation(text):
+            self.not_training += 1
             return True
         return False
 
@@ -157,9 +162,11 @@ class _State:
         unit = (time.unit and time.unit.unit) or self.options.unit
         number = parse_duration(time.text, unit)
         if number.value is None:
-            self.remarks.error(str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time")
+            self.remarks.error(
+                str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time"
+            )
             return
-        if time.unit and time.unit.unit is None and _VALUE.fullmatch(time.text, 0) and not _has_unit(time.text):
+        if time.unit and time.unit.unit is None and not _has_unit(time.text):
             self.bare = time.key
         step_token = found.tokens.get("step")
         step = _step(found.tokens)
@@ -180,11 +187,18 @@ class _State:
         if self.rounded and all(row.step is None for row in self.rows):
             note("rounded_steps", "step numbers are abbreviated (as in 1K) and were not used")
         if self.rows and max(row.rank for row in self.rows) < 0:
-            note("rank_unknown", "the log does not say which rank a time is from, nor whether it is the slowest")
+            note(
+                "rank_unknown",
+                "the log does not say which rank a time is from, nor whether it is the slowest",
+            )
         started, finished = unix_s_in(self.first), unix_s_in(self.last)
-        return Parsed(
-            self.rows, self.remarks, self.world_size, started_at=started, finished_at=finished
-        )
+        return Parsed(self.rows, self.remarks, self.world_size, started_at=started, finished_at=finished)
+
+
+def _is_validation(text: str) -> bool:
+    """Whether a time in this text is one of validation: so marked by a key, or by a word in front of it."""
+    first = next(_times(text, named=True), None)
+    return first is not None and bool(_SPLIT.search(text) or _VALIDATING.search(text, 0, first.start))
 
 
 @lru_cache(maxsize=1024)
@@ -222,30 +236,36 @@ def _tokens(text: str, *, named: bool) -> list[_Token]:
     for match in _STEP.finditer(text):
         if not any(t.start <= match.start() < t.end for t in times):
             found.append(_Token(match.start(), "step", match["key"], match["number"], match.end()))
-    for match in _RANK.finditer(text):
-        found.append(_Token(match.start(), "rank", "rank", match["a"] or match["b"], match.end()))  # noqa: PERF401 - reads like the loop above
+    found += [_rank_token(match) for match in _RANK.finditer(text)]
     return sorted(found)
 
 
+def _rank_token(match: re.Match[str]) -> _Token:
+    key = "[rank]" if match["a"] else "rank"
+    return _Token(match.start(), "rank", key, match["a"] or match["b"], match.end())
+
+
 def _records(text: str, *, named: bool) -> Iterator[_Found]:
-    """Group tokens into records: one begins where a record that has its time would get a second of something."""
+    """Group tokens into records: one begins where a record that has its time would get the same key again."""
     current: dict[str, _Token] = {}
     start = 0
     for token in _tokens(text, named=named):
-        if token.kind not in current:
-            if not current:
-                start = token.start
+        if not current:
+            start = token.start
+        there = current.get(token.kind)
+        if there is None:
             current[token.kind] = token
-        elif "time" in current and (token.kind != "time" or token.key == current["time"].key):
+        elif "time" in current and token.key == there.key:
             yield _Found(start, current)
             current, start = {token.kind: token}, token.start
-        elif token.kind == "step" and _order(token) < _order(current["step"]):
+        elif token.kind == "step" and _order(token) < _order(there):
             current["step"] = token
     if current:
         yield _Found(start, current)
 
 
 def _order(token: _Token) -> int:
+    """Rank of a counter: the global ones come first."""
     return STEP_KEYS.index(normal(token.key))
 
 

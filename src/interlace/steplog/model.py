@@ -110,12 +110,13 @@ class Reader(Protocol):
 class StepLog:
     """The step series of one run, as read.
 
-    `frame` has the columns step (int64), rank (int64, -1 where the log does not say), step_s (float64 seconds),
-    end_s (float64 seconds: the cumulative clock at the end of the step, NaN without one) and every further
-    number read, sorted by rank and step, one row each. `cumulative`: every row has an `end_s`. `quantum_s` is the
-    smallest gap between distinct recorded values. `started_at` and `finished_at` are unix seconds; dates without a
-    zone count as UTC, so they order runs of one machine and are no more than that. `reduced` says over which
-    ranks the trainer reduced a value by itself, None where it did not. `attempts`: 2 for a run resumed once.
+    `frame` has the columns step (int64), rank (int64, -1 where the log does not say), step_s (float64
+    seconds), end_s (float64 seconds: the cumulative clock at the end of the step, NaN without one) and
+    every further number read, sorted by rank and step, one row each. `cumulative`: every row has an
+    `end_s`. `quantum_s` is the smallest gap between distinct recorded values. `started_at` and
+    `finished_at` are unix seconds; dates without a zone count as UTC, so they order runs of one machine and
+    are no more than that. `reduced` says over which ranks the trainer reduced a value by itself, None where
+    it did not. `attempts`: 2 for a run resumed once.
     """
 
     reader: str
@@ -134,13 +135,13 @@ class StepLog:
 
 
 def shorten(text: str, limit: int = 160) -> str:
-    """One printable line of at most `limit` characters."""
+    """Return one printable line of at most `limit` characters."""
     flat = "".join(c if c.isprintable() else " " for c in text).strip()
     return flat if len(flat) <= limit else flat[: limit - 3] + "..."
 
 
 def listed(values: Iterable[int], limit: int = 8) -> str:
-    """A few of many numbers, as in `3, 7, 12 ... 94`."""
+    """Return a few of many numbers, as in `3, 7, 12 ... 94`."""
     found = sorted(set(values))
     if len(found) <= limit:
         return ", ".join(str(v) for v in found)

@@ -1,7 +1,7 @@
 """The only place that reads numbers as logs of the field print them. Pure.
 
-A comma is a thousands mark, a decimal mark, or unreadable: `0,412` and `12,5` can only be decimals, `1,234` of a
-duration can be either and is refused rather than guessed, `1,234` of a count is a thousand and more.
+A comma is a thousands mark, a decimal mark, or unreadable: `0,412` and `12,5` can only be decimals, `1,234`
+of a duration can be either and is refused rather than guessed, `1,234` of a count is a thousand and more.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ NUMBER = r"(?:[+-]?(?:\d[\d_]*(?:[.,]\d+)*\.?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:na
 _UNIT_NAMES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), (1.0, 1.0)),
     **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), (1.0, 1e3)),
-    **dict.fromkeys(("us", "usec", "usecs", "µs", "μs", "microsecond", "microseconds"), (1.0, 1e6)),  # noqa: RUF001 - both signs are in use
+    **dict.fromkeys(
+        ("us", "usec", "usecs", "µs", "μs", "microsecond", "microseconds"), (1.0, 1e6)
+    ),  # both signs are in use
     **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), (1.0, 1e9)),
     **dict.fromkeys(("min", "mins", "minute", "minutes"), (60.0, 1.0)),
 }

@@ -1,8 +1,9 @@
 """Reader `pattern`: the user's own regular expression.
 
-Named groups: `step_s` (in `unit`), or `step_ms`, `step_us`; or a cumulative clock `end_s` (in `unit`), `end_ms`;
-optional `step` and `rank`; every other named group that holds a number becomes a column. All matches of a line
-count, not only the first. What the number means, which ranks it covers and how fine it is, the user knows.
+Named groups: `step_s` (in `unit`), or `step_ms`, `step_us`; or a cumulative clock `end_s` (in `unit`),
+`end_ms`; optional `step` and `rank`; every other named group that holds a number becomes a column. All
+matches of a line count, not only the first. What the number means, which ranks it covers and how fine it
+is, the user knows.
 """
 
 from __future__ import annotations
@@ -96,11 +97,8 @@ def _row(match: re.Match[str], record: Record, options: Options, remarks: Remark
         values["end_s" if name in CLOCK_GROUPS else "step_s"] = number.value
     if not values:
         return []
-    extra = {
-        name: number
-        for name, text in match.groupdict().items()
-        if name not in _KNOWN and text and (number := parse_number(text).value) is not None
-    }
+    others = {n: parse_number(t).value for n, t in match.groupdict().items() if n not in _KNOWN and t}
+    extra = {name: value for name, value in others.items() if value is not None}
     nan = float("nan")
     return [
         Row(
@@ -125,11 +123,10 @@ def _rank(match: re.Match[str]) -> int:
 
 
 def _ending(pattern: re.Pattern[str], text: str) -> Ending | None:
-    last = None
-    for last in pattern.finditer(text):
-        pass
-    if last is None:
+    matches = list(pattern.finditer(text))
+    if not matches:
         return None
+    last = matches[-1]
     group = next((g for g in (*TIME_GROUPS, *CLOCK_GROUPS) if last.groupdict().get(g) is not None), None)
     return Ending(width_of(last[group]), last.end(group) == len(text)) if group else None
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 18
 LONG_CHARS = 1 << 18
 _END = re.compile(r"\r*\n|\r")
-_MAGIC = {b"\x1f\x8b": "gzip data", b"\x80\x04\x95": "a pickle", b"\x80\x02": "a pickle", b"PK\x03\x04": "a zip file"}
+_MAGIC = {
+    b"\x1f\x8b": "gzip data",
+    b"\x80\x04\x95": "a pickle",
+    b"\x80\x02": "a pickle",
+    b"PK\x03\x04": "a zip file",
+}
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor

@@ -1,0 +1,312 @@
+"""`interlace steps FILE`: the only command that explains what was read out of one log."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import statistics
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from interlace import steplog
+from interlace.errors import UsageError
+from interlace.steplog.dates import iso
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from interlace.steplog import StepLog, Unit
+
+HELP = """\
+usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us] [window=FIRST:LAST] [--json]
+
+Show which step times stand in a training log, how they were recognised, and what had to be left out.
+FILE is a log, or a folder with the recorder's per-rank logs (rank-*.jsonl).
+
+  reader=NAME        auto (default), or one of: {readers}
+  pattern=REGEX      your own regular expression, with a named group for the time: step_s, step_ms or step_us
+                     (or end_s for a cumulative clock); step, rank and any other number are optional groups
+  unit=ms            what times are in when nothing in the log says so (default: s)
+  window=51:300      the steps that are summed up (default: these if the log has them, else all but the first)
+  --json             the same as one JSON object: reader, steps, notes, errors, ...
+
+examples:
+  interlace steps train.log
+  interlace steps outputs/quickstart/2026-01-02_03-04-05/runs/003-r1-baseline/steps
+  interlace steps train.log pattern='iter (?P<step>\\d+).*?(?P<step_ms>[\\d.]+) ms'
+  interlace steps metrics.csv unit=ms window=101:500 --json
+"""
+
+KEYS = ("reader", "pattern", "unit", "window")
+DEFAULT_WINDOW = (51, 300)
+OUTLIER_TIMES_MEDIAN = 5.0
+MEAN_TO_MEDIAN = 1.1
+SHOWN_FIRST, SHOWN_LAST, SHOWN_OUTLIERS, SHOWN_RANKS = 3, 2, 8, 8
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What was asked on the command line."""
+
+    path: str
+    reader: str = "auto"
+    pattern: str | None = None
+    unit: str = "s"
+    window: tuple[int, int] | None = None
+    as_json: bool = False
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the window says. Times in seconds; `why` tells how the window was chosen."""
+
+    first: int
+    last: int
+    n: int
+    why: str
+    median_s: float
+    mean_s: float
+    p90_s: float
+    max_s: float
+    outliers: tuple[tuple[int, float], ...]
+    notes: tuple[str, ...]
+
+
+def run(argv: list[str]) -> int:
+    """Run the command. Raises UsageError for wrong arguments, ReadError for a log without step times."""
+    if not argv or {"-h", "--help"} & set(argv):
+        sys.stdout.write(HELP.replace("{readers}", ", ".join(steplog.names()[1:])))
+        return 0 if argv else UsageError.exit_code
+    asked = parse(argv)
+    log = steplog.read(asked.path, reader=asked.reader, pattern=asked.pattern, unit=cast("Unit", asked.unit))
+    series = steplog.slowest_rank(log.frame)
+    summary = summarise(series["step"].tolist(), series["step_s"].tolist(), asked.window)
+    if asked.as_json:
+        text = json.dumps(as_json(log, series, summary), allow_nan=False)
+    else:
+        text = as_text(asked.path, log, series, summary)
+    sys.stdout.write(text + "\n")
+    return 0
+
+
+def parse(argv: list[str]) -> Arguments:
+    """Turn arguments into `Arguments`. Raises UsageError naming the valid keys."""
+    values: dict[str, str] = {}
+    paths: list[str] = []
+    as_json = False
+    for argument in argv:
+        key, equals, value = argument.removeprefix("--").partition("=")
+        if argument == "--json":
+            as_json = True
+        elif equals and (key in KEYS or key.isidentifier()):
+            values[_known(key, argument)] = value
+        elif argument.startswith("-"):
+            meant = _meant(argument, ("--json", "--help"))
+            raise UsageError(f"interlace steps has no option {argument}{meant}; it takes --json and --help")
+        else:
+            paths.append(argument)
+    if len(paths) != 1:
+        what = f"{len(paths)} are named: {', '.join(paths)}" if paths else "none is named"
+        raise UsageError(f"interlace steps reads one log, {what}; try `interlace steps FILE`")
+    window = _window(values.pop("window")) if "window" in values else None
+    return Arguments(path=paths[0], window=window, as_json=as_json, **values)
+
+
+def summarise(steps: list[int], step_s: list[float], asked: tuple[int, int] | None) -> Summary:
+    """Sum up a step series (one value a step, seconds, in order) over a window."""
+    first, last, why = _chosen_window(steps, asked)
+    taken = [(step, time) for step, time in zip(steps, step_s, strict=True) if first <= step <= last]
+    if not taken:
+        raise UsageError(f"window={first}:{last} holds no step; the log has {steps[0]} to {steps[-1]}")
+    times = [time for _, time in taken]
+    median, mean = statistics.median(times), statistics.fmean(times)
+    outliers = tuple((step, time) for step, time in taken if time > OUTLIER_TIMES_MEDIAN * median)
+    return Summary(
+        first=taken[0][0],
+        last=taken[-1][0],
+        n=len(taken),
+        why=why,
+        median_s=median,
+        mean_s=mean,
+        p90_s=statistics.quantiles(times, n=10, method="inclusive")[-1] if len(times) > 1 else times[0],
+        max_s=max(times),
+        outliers=outliers,
+        notes=tuple(_warnings(median, mean, outliers)),
+    )
+
+
+def _warnings(median_s: float, mean_s: float, outliers: tuple[tuple[int, float], ...]) -> list[str]:
+    notes = []
+    if mean_s > MEAN_TO_MEDIAN * median_s:
+        notes.append(
+            f"mean_median_gap: the mean is {mean_s / median_s:.2f} times the median: some steps are much"
+            " slower than most (data loading, recompiling?), and the median alone hides them"
+        )
+    if outliers:
+        shown = ", ".join(f"{step} ({_time(time)})" for step, time in outliers[:SHOWN_OUTLIERS])
+        more = f" and {len(outliers) - SHOWN_OUTLIERS} more" if len(outliers) > SHOWN_OUTLIERS else ""
+        notes.append(f"outliers: steps over 5 x the median, kept (recompiling?): {shown}{more}")
+    return notes
+
+
+def as_json(log: StepLog, series: pd.DataFrame, summary: Summary) -> dict[str, Any]:
+    """Return what `--json` prints: strict JSON, null for what is not finite."""
+    return {
+        "reader": log.reader,
+        "steps": _step_rows(log, series),
+        "notes": [*log.notes, *summary.notes],
+        "errors": list(log.errors),
+        "valid": not log.errors,
+        "why": log.why,
+        "world_size": log.world_size,
+        "ended": log.ended,
+        "attempts": log.attempts,
+        "cumulative": log.cumulative,
+        "quantum_s": log.quantum_s,
+        "reduced": log.reduced,
+        "started_at": log.started_at,
+        "finished_at": log.finished_at,
+        "summary": {
+            "first": summary.first,
+            "last": summary.last,
+            "n": summary.n,
+            "median_s": summary.median_s,
+            "mean_s": summary.mean_s,
+            "p90_s": summary.p90_s,
+            "max_s": summary.max_s,
+            "outlier_steps": [step for step, _ in summary.outliers],
+        },
+    }
+
+
+def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> str:
+    """Return what people read."""
+    lines = [f"{path}", f"  read by     {log.why}", *_facts(log, series), "", *_table(log, series), ""]
+    lines.append(
+        f"  window      steps {summary.first} to {summary.last}, {summary.n} of them ({summary.why})"
+    )
+    lines.append(f"  median      {_time(summary.median_s)}")
+    lines.append(f"  mean        {_time(summary.mean_s)}")
+    lines.append(f"  p90, max    {_time(summary.p90_s)}, {_time(summary.max_s)}")
+    first = series.iloc[0]
+    if int(first["step"]) == 1 and summary.first > 1:
+        ratio = float(first["step_s"]) / summary.median_s
+        lines.append(
+            f"  step 1      {_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)"
+        )
+    lines += [f"  note        {note}" for note in (*log.notes, *summary.notes)]
+    lines += [f"  error       {error}" for error in log.errors]
+    return "\n".join(lines)
+
+
+def _facts(log: StepLog, series: pd.DataFrame) -> list[str]:
+    steps = f"{len(series)}, {int(series['step'].iloc[0])} to {int(series['step'].iloc[-1])}"
+    world = "" if log.world_size is None else f", world size {log.world_size}"
+    resolution = "not known, all values are equal" if log.quantum_s is None else _time(log.quantum_s)
+    clock = "cumulative" if log.cumulative else "single step times, no cumulative clock"
+    facts = [
+        f"  steps       {steps}",
+        f"  ranks       {_ranks(log)}{world}",
+        f"  clock       {clock}; resolution {resolution}",
+    ]
+    if log.started_at is not None:
+        facts.append(f"  recorded    {iso(log.started_at)}{', to its end' if log.ended else ''}")
+    return facts
+
+
+def _ranks(log: StepLog) -> str:
+    ranks = [int(rank) for rank in sorted(log.frame["rank"].unique())]
+    if ranks == [-1]:
+        return log.reduced or "not said"
+    names = ", ".join(str(rank) for rank in ranks[:SHOWN_RANKS]) + (
+        " ..." if len(ranks) > SHOWN_RANKS else ""
+    )
+    return f"{len(ranks)} ({names})" + ("; the slowest one counts" if len(ranks) > 1 else "")
+
+
+def _table(log: StepLog, series: pd.DataFrame) -> list[str]:
+    rows = _step_rows(log, series)
+    shown: list[dict[str, Any] | None] = [*rows]
+    if len(rows) > SHOWN_FIRST + SHOWN_LAST:
+        shown = [*rows[:SHOWN_FIRST], None, *rows[-SHOWN_LAST:]]
+    lines = [f"  {'step':>8}  {'step time':>12}"]
+    for row in shown:
+        if row is None:
+            lines.append(f"  {'...':>8}")
+            continue
+        ranks = row.get("ranks", {})
+        per_rank = "  ".join(f"rank {rank}: {_time(t)}" for rank, t in list(ranks.items())[:SHOWN_RANKS])
+        lines.append(f"  {row['step']:>8}  {_time(row['step_s']):>12}  {per_rank}".rstrip())
+    return lines
+
+
+def _step_rows(log: StepLog, series: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return one dict a step; the further columns only where a log has one value a step."""
+    frame = log.frame
+    known = {"step", "rank", "step_s", "end_s"}
+    extra = [name for name in frame.columns if name not in known] if frame["step"].is_unique else []
+    ranks = _per_rank(frame)
+    rows = []
+    for n, (step, step_s, end_s) in enumerate(
+        zip(series["step"], series["step_s"], series["end_s"], strict=True)
+    ):
+        row: dict[str, Any] = {"step": int(step), "step_s": float(step_s)}
+        if math.isfinite(end_s):
+            row["end_s"] = float(end_s)
+        if step in ranks:
+            row["ranks"] = ranks[step]
+        rows.append(row | {str(name): _finite(frame[name].iloc[n]) for name in extra})
+    return rows
+
+
+def _per_rank(frame: pd.DataFrame) -> dict[int, dict[str, float]]:
+    """Return step -> {"0": seconds, ...}; empty where the log does not tell ranks apart."""
+    found: dict[int, dict[str, float]] = {}
+    for step, rank, step_s in zip(frame["step"], frame["rank"], frame["step_s"], strict=True):
+        if rank >= 0:
+            found.setdefault(step, {})[str(rank)] = float(step_s)
+    return found
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _chosen_window(steps: list[int], asked: tuple[int, int] | None) -> tuple[int, int, str]:
+    if asked:
+        return *asked, "as asked"
+    if steps[0] <= DEFAULT_WINDOW[0] and steps[-1] >= DEFAULT_WINDOW[1]:
+        return *DEFAULT_WINDOW, "the default window"
+    if len(steps) == 1:
+        return steps[0], steps[0], "the only step there is"
+    return steps[1], steps[-1], "the log has not all of 51:300, so: all but the first"
+
+
+def _window(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+):(\d+)", text.strip())
+    if not match or int(match[1]) > int(match[2]) or int(match[1]) < 1:
+        raise UsageError(f"window={text} is no range of steps; write window=51:300")
+    return int(match[1]), int(match[2])
+
+
+def _known(key: str, argument: str) -> str:
+    if key not in KEYS:
+        raise UsageError(f"{argument}: {key} is not a key of interlace steps{_meant(key, KEYS)};"
+                         f" valid keys: {', '.join(KEYS)}")  # fmt: skip
+    return key
+
+
+def _meant(word: str, choices: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(word, choices, 1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _time(seconds: float) -> str:
+    """Return a time with four significant digits, in the unit that suits it."""
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1 or unit == "us":
+            return f"{seconds * scale:.4g} {unit}"
+    return f"{seconds} s"

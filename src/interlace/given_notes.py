@@ -1,0 +1,93 @@
+"""What has to be said about single given logs, and about the steps of each arm. Decides nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlace.stats.run import slow_steps
+from interlace.stats.series import series_of
+from interlace.stats.warmup import check_warm_up
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from interlace.given import GivenRun
+    from interlace.stats.run import WindowStats
+
+    Floats = NDArray[np.float64]
+
+SHOWN = 5
+MUCH_SHORTER = 0.5
+
+
+def log_notes(
+    runs: Sequence[GivenRun], measured: Sequence[WindowStats], window: tuple[int, int]
+) -> list[str]:
+    """Write notes on single logs (one line for all that share it), and on arms whose steps still settle."""
+    series = [_in_window(run, window) for run in runs]
+    said: dict[str, list[str]] = {}
+    for run, stats, (step, step_s) in zip(runs, measured, series, strict=True):
+        for note in [*stats.notes, *run.log.notes, *run.log.errors, *_slow(step, step_s)]:
+            said.setdefault(note, []).append(run.name)
+    notes = [f"{_names(names, len(runs))}: {note}" for note, names in said.items()]
+    return [*_short(runs), *_copies(runs, [times for _, times in series]), *_settling(runs, series), *notes]
+
+
+def _in_window(run: GivenRun, window: tuple[int, int]) -> tuple[Floats, Floats]:
+    steps, _ = series_of(run.log.frame)
+    inside = (steps.step >= window[0]) & (steps.step <= window[1])
+    return steps.step[inside], steps.step_s[inside]
+
+
+def _slow(step: Floats, step_s: Floats) -> list[str]:
+    slow = [str(number) for number in slow_steps(step, step_s)]
+    if not slow:
+        return []
+    listed = ", ".join(slow[:SHOWN]) + (f" and {len(slow) - SHOWN} more" if len(slow) > SHOWN else "")
+    return [f"steps over 5 times the median, kept (recompiled?): {listed}"]
+
+
+def _names(names: list[str], of: int) -> str:
+    if len(names) == of > 1:
+        return "all logs"
+    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+
+
+def _short(runs: Sequence[GivenRun]) -> list[str]:
+    """Say which logs end long before the longest: a run that was cut is no run."""
+    longest = max(run.last for run in runs)
+    return [
+        f"{run.name} ends at step {run.last}, the longest at {longest}: was the run cut? then leave it out"
+        for run in runs
+        if run.last < MUCH_SHORTER * longest
+    ]
+
+
+def _copies(runs: Sequence[GivenRun], times: Sequence[Floats]) -> list[str]:
+    """Say which logs hold the very same times, which two runs never do."""
+    seen: dict[bytes, str] = {}
+    notes = []
+    for run, step_s in zip(runs, times, strict=True):
+        if step_s.min() == step_s.max():
+            continue
+        first = seen.setdefault(step_s.tobytes(), run.name)
+        if first != run.name:
+            notes.append(f"{first} and {run.name} hold the same step times: copies of one run?")
+    return notes
+
+
+def _settling(runs: Sequence[GivenRun], series: Sequence[tuple[Floats, Floats]]) -> list[str]:
+    by_arm: dict[str, list[Floats]] = {}
+    for run, (_, step_s) in zip(runs, series, strict=True):
+        by_arm.setdefault(run.arm, []).append(step_s)
+    found = {arm: check_warm_up(times) for arm, times in by_arm.items()}
+    moving = [(arm, one.change) for arm, one in found.items() if one is not None and one.moving]
+    only = " (this arm alone: the ratio is biased)" if 0 < len(moving) < len(found) else ""
+    return [
+        f"step time still moving inside the window ({100.0 * change:+.1f} % from first to last blocks, "
+        f"arm {arm}){only}: leave out more steps (window=)"
+        for arm, change in moving
+    ]

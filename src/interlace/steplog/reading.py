@@ -1,0 +1,105 @@
+"""The only way from a path to a step log: recognise, read, put in order; or say clearly why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interlace.errors import ReadError, UsageError
+from interlace.steplog import interlace_log, keyvalue, registry
+from interlace.steplog.assemble import assemble
+from interlace.steplog.model import PER_SECOND, Options, Parsed, StepLog, Unit, shorten
+from interlace.steplog.pattern import compiled
+from interlace.steplog.text import CHUNK_BYTES, head_of, records_of, text_of
+
+if TYPE_CHECKING:
+    from interlace.steplog.model import Reader
+
+SEARCHED_BYTES = 64 << 20
+"""How far into a log its first record is looked for (a verbose library may print megabytes before it)."""
+
+SHOWN_LINES = 5
+
+
+def read(path: str | Path, reader: str = "auto", pattern: str | None = None, unit: Unit = "s") -> StepLog:
+    """Read the step series out of a log, or out of a folder of per-rank recorder logs.
+
+    `reader` is `auto` or a name of `registry.names()`; a `pattern` (regular expression with named groups, see
+    `steplog.pattern`) is its own reader; `unit` is what times without a stated unit are in.
+    Raises ReadError when the path cannot be read or holds no step times, UsageError for a wrong argument.
+    """
+    path = Path(path)
+    if unit not in PER_SECOND:
+        raise UsageError(f"unit={unit} is not known; choose one of {', '.join(PER_SECOND)}")
+    if pattern is not None and reader not in {"auto", "pattern"}:
+        raise UsageError(f"pattern= and reader={reader} exclude each other; leave one out")
+    options = Options(pattern, unit, named=reader != "auto")
+    if path.is_dir():
+        return _read_folder(path, reader, options)
+    head = text_of(head_of(path))
+    chosen, why = _chosen(path, head, reader, options)
+    return _assembled(path, head, chosen, why, chosen.parse(records_of(path), options))
+
+
+def _chosen(path: Path, head: str, reader: str, options: Options) -> tuple[Reader, str]:
+    if options.pattern is not None or reader == "pattern":
+        compiled(options.pattern)
+        return registry.reader_named("pattern"), f"pattern: {options.pattern}, as asked"
+    if reader != "auto":
+        return registry.reader_named(reader), f"{reader}: as asked"
+    found = registry.recognised(head) or _recognised_below(path)
+    if found is None:
+        raise ReadError(_nothing(path, head, "no reader recognises it", keyvalue.hint(head)))
+    return found
+
+
+def _recognised_below(path: Path) -> tuple[Reader, str] | None:
+    """Look for the first record below a long preamble."""
+    with path.open("rb") as file:
+        file.seek(CHUNK_BYTES)
+        before = b""
+        while (at := file.tell()) < SEARCHED_BYTES and (data := file.read(CHUNK_BYTES)):
+            # The end of the last block again, so that no record is cut in two.
+            found = registry.recognised(text_of(before + data), top=False)
+            if found:
+                return found[0], f"{found[1]} (below {at // 1024} KiB of other output)"
+            before = data[-4096:]
+    return None
+
+
+def _read_folder(path: Path, reader: str, options: Options) -> StepLog:
+    if options.pattern is not None or reader not in {"auto", "interlace"}:
+        raise ReadError(f"{path} is a folder: only recorder logs are read as one; name the log file in it")
+    files = sorted(path.glob(interlace_log.FILES))
+    if not files:
+        raise ReadError(
+            f"{path} is a folder without recorder logs ({interlace_log.FILES}); name the log file in it"
+        )
+    logs = []
+    for file in files:
+        if interlace_log.READER.recognise(text_of(head_of(file))) is None:
+            raise ReadError(f"{file} does not begin with the recorder's header; is it a recorder log?")
+        logs.append((file.name, interlace_log.READER.parse(records_of(file), options)))
+    why = f"interlace: {len(files)} recorder logs ({interlace_log.FILES})"
+    return _assembled(path, "", interlace_log.READER, why, interlace_log.merged(logs))
+
+
+def _assembled(path: Path, head: str, reader: Reader, why: str, parsed: Parsed) -> StepLog:
+    log = assemble(parsed, reader.name, why)
+    if log is not None:
+        return log
+    said = [*parsed.remarks.all_errors(), *parsed.remarks.notes]
+    raise ReadError(_nothing(path, head, f"no step with a usable time ({why})", *said[:3]))
+
+
+def _nothing(path: Path, head: str, what: str, *more: str | None) -> str:
+    lines = [shorten(line, 100) for line in head.replace("\r", "\n").split("\n") if line.strip()][
+        :SHOWN_LINES
+    ]
+    shown = "".join(f"\n    | {line}" for line in lines)
+    extra = "".join(f"\n  {text}" for text in more if text)
+    return (
+        f"{path}: {what}.{extra}\n  The log begins:{shown}\n"
+        f"  Say which reader= it is ({', '.join(registry.names()[1:])}), or give a"
+        " pattern='...(?P<step_s>[0-9.]+)'."
+    )

@@ -1,0 +1,44 @@
+"""Fixtures that more than one test folder needs: a trainer in ten lines, and a repository of trainers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRAINER = '''\
+"""A trainer without torch: prints a step line and writes Interlace's step log."""
+import os, sys, time
+from interlace.recorder import StepRecorder
+steps, step_s = int(sys.argv[1]), float(sys.argv[2])
+with StepRecorder() as recorder:
+    for _ in range(steps):
+        time.sleep(step_s)
+        recorder.step()
+'''
+
+
+@pytest.fixture
+def trainer(tmp_path: Path) -> Path:
+    path = tmp_path / "trainer.py"
+    path.write_text(TRAINER)
+    return path
+
+
+@pytest.fixture
+def clean_env(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a user's fresh shell: nothing of a surrounding run, launcher or git hook."""
+    for name in list(os.environ):
+        if name.startswith(("INTERLACE_", "GIT_", "SLURM_")) or name in ("RANK", "LOCAL_RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+
+
+def interlace(*arguments: str, cwd: Path, timeout_s: float = 120.0) -> subprocess.CompletedProcess[str]:
+    """Run the command line as its user would."""
+    return subprocess.run(
+        [sys.executable, "-m", "interlace", *arguments],
+        cwd=cwd, capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip

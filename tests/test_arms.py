@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlace.arms import Point, axis_labels, build_sweep, check_window, cross, entries, name_slugs, slug
+from interlace.errors import ConfigError
+from interlace.schema import Arm, ArmConfig, RanksConfig, SweepConfig, WorkloadConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from interlace.schema import Sweep
+
+CONFIG = SweepConfig(
+    "s", WorkloadConfig("w", command="python t.py"), RanksConfig("accelerate", nproc_per_node=2)
+)
+
+
+@dataclass(frozen=True)
+class FakeAxis:
+    key: str
+    overrides: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FakeRequest:
+    """Composes nothing: the configuration is the base, or what `change` makes of it for given overrides."""
+
+    config: SweepConfig
+    axes: tuple[FakeAxis, ...] = ()
+    change: Callable[[SweepConfig, Sequence[str]], SweepConfig] = lambda config, _: config
+    plain: tuple[str, ...] = ()
+
+    def compose(self, overrides: Sequence[str]) -> SweepConfig:
+        return self.change(self.config, overrides)
+
+
+def built(config: SweepConfig, *axes: FakeAxis, **more: object) -> Sweep:
+    return build_sweep(FakeRequest(config, axes, **more), lambda _: None)  # type: ignore[arg-type]
+
+
+def axis(key: str, *values: str) -> FakeAxis:
+    return FakeAxis(key, tuple(f"{key}={value}" for value in values), values)
+
+
+def refusal(config: SweepConfig, *axes: FakeAxis, **more: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        built(config, *axes, **more)
+    return str(caught.value)
+
+
+TWO = [ArmConfig("baseline"), ArmConfig("fast", set=["workload.fused=true"], env={"A": "1"})]
+
+
+def test_swept_axes_are_crossed_and_named_by_what_differs() -> None:
+    sweep = built(CONFIG, axis("commit", "abc", "def"), axis("workload.batch_size", "8", "16"))
+
+    assert [arm.name for arm in sweep.arms] == [
+        "abc,batch_size=8", "abc,batch_size=16", "def,batch_size=8", "def,batch_size=16",
+    ]  # fmt: skip
+
+
+def test_axes_whose_last_word_is_the_same_keep_their_whole_key() -> None:
+    labels = axis_labels([axis("a.lr", "1"), axis("b.lr", "2")])
+
+    assert labels == [["a.lr=1"], ["b.lr=2"]]
+
+
+def test_named_arms_are_mixed_with_swept_axes() -> None:
+    points = cross(entries(TWO, cumulative=False), [axis("commit", "abc", "def")])
+
+    assert [point.name for point in points] == ["baseline,abc", "baseline,def", "fast,abc", "fast,def"]
+    assert points[3] == Point("fast,def", ("workload.fused=true", "commit=def"), {"A": "1"})
+
+
+def test_a_cumulative_arm_inherits_commit_settings_and_environment_of_those_above() -> None:
+    ladder = [
+        ArmConfig("a", commit="abc", env={"X": "1"}),
+        ArmConfig("b", set=["k=1"]),
+        ArmConfig("c", set=["m=2"], env={"X": "2", "Y": "3"}),
+    ]
+
+    assert entries(ladder, cumulative=True) == [
+        Point("a", ("commit=abc",), {"X": "1"}),
+        Point("b", ("commit=abc", "k=1"), {"X": "1"}),
+        Point("c", ("commit=abc", "k=1", "m=2"), {"X": "2", "Y": "3"}),
+    ]
+
+
+def test_an_arms_environment_reaches_its_configuration() -> None:
+    sweep = built(replace(CONFIG, arms=TWO, env={"B": "2"}))
+
+    assert sweep.arms[1].config.env == {"B": "2", "A": "1"}
+
+
+def test_the_arm_called_baseline_is_the_baseline_wherever_it_stands() -> None:
+    assert built(replace(CONFIG, arms=[*TWO[1:], TWO[0]])).baseline == "baseline"
+
+
+def test_without_an_arm_of_that_name_the_first_is_the_baseline() -> None:
+    assert built(CONFIG, axis("commit", "abc", "def")).baseline == "abc"
+
+
+def test_a_baseline_that_does_not_exist_is_refused_with_the_arms_there_are() -> None:
+    assert refusal(replace(CONFIG, arms=TWO, baseline="x")) == "baseline=x is not an arm; the arms are baseline, fast"
+
+
+def test_two_arms_of_one_name_are_refused() -> None:
+    assert "two arms are called 'a'" in refusal(replace(CONFIG, arms=[ArmConfig("a"), ArmConfig("a")]))
+
+
+def test_one_arm_alone_is_nothing_to_compare() -> None:
+    assert "one arm only" in refusal(CONFIG)
+
+
+def test_no_rounds_are_refused() -> None:
+    assert refusal(replace(CONFIG, arms=TWO, rounds=0)).startswith("rounds=0: at least one round")
+
+
+def test_an_arm_cannot_have_its_own_number_of_rounds() -> None:
+    def change(config: SweepConfig, overrides: Sequence[str]) -> SweepConfig:
+        return replace(config, rounds=2) if "rounds=2" in overrides else config
+
+    message = refusal(CONFIG, axis("rounds", "4", "2"), change=change)
+
+    assert "rounds belongs to the whole sweep" in message
+
+
+@pytest.mark.parametrize("window", [[5], [0, 5], [7, 7], [9, 3], [1, 2, 3]])
+def test_a_window_that_is_none_is_refused(window: list[int]) -> None:
+    with pytest.raises(ConfigError, match="is no window"):
+        check_window(window, None)
+
+
+def test_a_window_beyond_the_runs_last_step_is_refused_with_one_that_fits() -> None:
+    with pytest.raises(ConfigError, match=r"workload\.steps=120.*measure\.window=\[20,120\]"):
+        check_window([51, 300], 120)
+
+
+def test_readable_names_stay_readable_as_folders() -> None:
+    assert [slug(name) for name in ("baseline", "batch_size=8,lr=0.1", "main~1", "feature/x")] == [
+        "baseline", "batch_size-8-lr-0.1", "main-1", "feature-x",
+    ]  # fmt: skip
+
+
+def test_names_that_become_equal_as_folders_are_kept_apart() -> None:
+    arms = name_slugs([Arm(name, "", (), CONFIG) for name in ("feature/a", "feature-a", "Feature-A")])
+
+    assert len({arm.slug.lower() for arm in arms}) == 3
+
+
+@given(st.lists(st.text(min_size=1, max_size=400), min_size=2, max_size=5, unique=True))
+def test_every_name_becomes_one_safe_unique_path_component(names: list[str]) -> None:
+    slugs = [arm.slug for arm in name_slugs([Arm(name, "", (), CONFIG) for name in names])]
+
+    assert len(set(slugs)) == len(names)
+    for text in slugs:
+        assert 0 < len(text.encode()) <= 60
+        assert "/" not in text
+        assert not text.startswith((".", "-"))

@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from interlace.causes import Ending, find_cause, find_port, judge, root_cause, signal_name
+from interlace.schema import Cause
+
+DONE = Ending(
+    returncode=0, ended_by="itself", text="", steps_seen=300, last_step=300, steps_asked=300, window_last=300,
+    end_marker=False, world_asked=2, world_found=2, launcher="accelerate",
+)  # fmt: skip
+
+ELASTIC = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+Failures:
+[1]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : -15 (pid: 20473)
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-01-02_03:04:05
+  rank      : {rank} (local_rank: {rank})
+  exitcode  : {code} (pid: 106)
+  error_file: <N/A>
+"""
+
+
+def test_a_run_with_all_its_steps_and_a_clean_exit_is_ok() -> None:
+    assert judge(DONE) == ("ok", None, ())
+
+
+def test_the_root_cause_is_read_and_not_the_first_failure_listed() -> None:
+    assert root_cause(ELASTIC.format(rank=5, code=-9)) == (5, -9)
+
+
+def test_without_a_root_cause_block_the_agents_own_line_counts() -> None:
+    assert root_cause("E failed (exitcode: -11) local_rank: 3 (pid: 7) of binary: python") == (3, -11)
+
+
+@pytest.mark.parametrize(
+    ("exitcode", "code"), [(-9, "killed"), (-11, "segfault"), (-6, "aborted"), (-7, "bus_error"), (137, "killed")]
+)
+def test_a_signal_in_one_rank_names_the_cause_though_the_launcher_exits_with_1(exitcode: int, code: str) -> None:
+    cause = find_cause(ELASTIC.format(rank=3, code=exitcode), 1)
+
+    assert cause is not None
+    assert (cause.code, cause.rank, cause.exitcode) == (code, 3, exitcode)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "cuda_oom"),
+        ("torch.OutOfMemoryError: HIP out of memory.", "cuda_oom"),
+        ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "host_oom"),
+        ("RuntimeError: DataLoader worker (pid 325) is killed by signal: Bus error. It is possible", "shm_exhausted"),
+        ("[c10d] The server socket has failed to bind to [::]:29400 (errno: 98 - Address already in use).", "port_in_use"),
+        ("DistNetworkError: port: 29500, code: -98, name: EADDRINUSE, message: address already in use", "port_in_use"),
+        ("[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5", "nccl_timeout"),
+        ("train.py: error: unrecognized arguments: --accelerator.ddp.bucket_cap_mb=25", "bad_arguments"),
+        ("ModuleNotFoundError: No module named 'lerobot'", "import_error"),
+    ],
+)  # fmt: skip
+def test_a_known_text_names_the_cause(text: str, code: str) -> None:
+    cause = find_cause(f"noise\n{text}\nnoise", 1)
+
+    assert cause is not None
+    assert cause.code == code
+    assert text.split(":")[0] in cause.message
+
+
+@pytest.mark.parametrize(
+    ("text", "port"),
+    [
+        ("failed to listen on any local network address. port: 29500, useIpv6: false, code: -98", 29500),
+        ("failed to bind to [::]:29400 (errno: 98 - Address already in use)", 29400),
+        ("RuntimeError: Address already in use", None),
+    ],
+)
+def test_the_port_that_was_taken_is_found_where_it_is_named(text: str, port: int | None) -> None:
+    assert find_port(text) == port
+
+
+def test_a_traceback_in_the_log_of_a_good_run_is_no_failure() -> None:
+    text = "Traceback (most recent call last):\nOSError: libavutil.so.60: cannot open shared object file\n"
+
+    assert judge(replace(DONE, text=text)) == ("ok", None, ())
+
+
+def test_the_last_exception_line_explains_an_exit_code() -> None:
+    text = "Traceback (most recent call last):\n  File\nValueError: batch size must be positive\n"
+
+    assert find_cause(text, 1) == Cause("exception", "exit code 1: ValueError: batch size must be positive", None, 1)
+
+
+def test_fewer_ranks_than_asked_fail_the_run_and_name_the_flag() -> None:
+    status, cause, _ = judge(replace(DONE, world_found=1))
+
+    assert status == "failed"
+    assert cause is not None
+    assert cause.code == "world_size"
+    assert "asked for 2 ranks, found 1" in cause.message
+    assert "--multi_gpu" in cause.message
+
+
+@pytest.mark.parametrize(("ended_by", "returncode"), [("itself", 1), ("grace", -15), ("stall", -15), ("timeout", -9)])
+def test_a_run_that_hangs_or_fails_after_its_last_step_was_measured(ended_by: str, returncode: int) -> None:
+    status, cause, notes = judge(replace(DONE, ended_by=ended_by, returncode=returncode, limit_s=60.0))  # type: ignore[arg-type]
+
+    assert (status, cause) == ("ok", None)
+    assert len(notes) == 1
+    assert notes[0].startswith("measured, teardown failed: ")
+
+
+def test_an_end_marker_stands_for_the_number_of_steps_where_that_is_not_known() -> None:
+    unknown = replace(DONE, steps_asked=None, returncode=1)
+
+    assert judge(replace(unknown, end_marker=True))[0] == "ok"
+    assert judge(unknown)[0] == "failed"
+
+
+def test_a_clean_exit_before_the_windows_end_is_incomplete() -> None:
+    status, cause, _ = judge(replace(DONE, steps_seen=40, last_step=40))
+
+    assert status == "incomplete"
+    assert cause == Cause("incomplete", "ended by itself at step 40 of 300")
+
+
+def test_no_steps_at_all_fail_the_run_with_what_the_reader_saw() -> None:
+    status, cause, _ = judge(replace(DONE, steps_seen=0, last_step=0, unreadable="stderr.log: no step in it"))
+
+    assert status == "failed"
+    assert cause == Cause("no_steps_found", "stderr.log: no step in it")
+
+
+def test_a_killed_run_is_told_apart_from_a_failed_one_and_says_how_far_it_came() -> None:
+    status, cause, _ = judge(replace(DONE, returncode=-9, steps_seen=7, last_step=7))
+
+    assert status == "killed"
+    assert cause is not None
+    assert "7 steps seen" in cause.message
+
+
+def test_out_of_memory_is_a_status_of_its_own() -> None:
+    short = replace(DONE, returncode=1, steps_seen=1, last_step=1, text="torch.OutOfMemoryError: CUDA out of memory.")
+
+    assert judge(short)[0] == "oom"
+
+
+def test_a_program_that_never_started_says_why() -> None:
+    assert judge(replace(DONE, returncode=None, text="cannot start 'nope'")) == (
+        "failed", Cause("cannot_start", "cannot start 'nope'"), (),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL"), (139, "SIGSEGV"), (1, None), (0, None), (None, None)])
+def test_return_codes_name_signals(code: int | None, name: str | None) -> None:
+    assert signal_name(code) == name

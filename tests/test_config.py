@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from interlace.config import Request, prepare_arguments, quote, run_hydra
+from interlace.errors import ConfigError
+from interlace.schema import SweepConfig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def composed(*arguments: str) -> SweepConfig:
+    """Compose the first arm that these shell arguments ask for."""
+    found: list[SweepConfig] = []
+
+    def keep(request: Request) -> int:
+        found.append(request.compose([*request.plain, *(axis.overrides[0] for axis in request.axes)]))
+        return 0
+
+    run_hydra(arguments, "interlace sweep", keep)
+    return found[0]
+
+
+def requested(*arguments: str) -> Request:
+    found: list[Request] = []
+
+    def keep(request: Request) -> int:
+        found.append(request)
+        return 0
+
+    run_hydra(arguments, "interlace sweep", keep)
+    return found[0]
+
+
+def refusal(*arguments: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        composed(*arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sha", ["5e81234", "1234567", "3f4a1b2", "0123456", "12e3456", "9e00000", "980e663509", "0e12345", "1_000"]
+)
+def test_a_commit_that_looks_like_a_number_stays_text(sha: str) -> None:
+    assert composed("workload=command", "workload.command=x", f"commit={sha}").commit == sha
+
+
+def test_several_commits_are_one_axis_whose_labels_read_as_typed() -> None:
+    (axis,) = requested("commit=5e81234,main~1,HEAD^,feature/x").axes
+
+    assert axis.labels == ("5e81234", "main~1", "HEAD^", "feature/x")
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs", "Cc"])))
+def test_a_quoted_value_parses_back_to_itself(value: str) -> None:
+    parsed = OverridesParser.create().parse_override(f"k={quote(value)}").value()
+
+    assert OmegaConf.to_container(OmegaConf.create({"k": parsed}), resolve=True) == {"k": value}
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["python t.py --lr=1e-3,2", "python t.py '{a: 1}' \"b c\"", "python t.py C:\\x\\", "é --name=[1,2] #1", "a\\'b"],
+)
+def test_a_command_reaches_the_arm_as_typed(command: str) -> None:
+    assert composed("workload=command", f"workload.command={command}").workload.command == command
+
+
+def test_a_command_may_refer_to_other_keys() -> None:
+    config = composed("workload=command", "workload.command=python t.py --seed ${seed}", "seed=3")
+
+    assert config.workload.command == "python t.py --seed 3"
+
+
+def test_nothing_that_defines_arms_asks_for_the_quickstart() -> None:
+    assert prepare_arguments([]) == ["--multirun", "sweeps=quickstart"]
+    assert prepare_arguments(["rounds=2"]) == ["--multirun", "rounds=2", "sweeps=quickstart"]
+
+
+def test_a_swept_setting_is_not_mixed_with_the_quickstarts_arms() -> None:
+    assert "sweeps=quickstart" not in prepare_arguments(["workload.width=32,64"])
+
+
+def test_launchers_names_both_where_a_lane_runs_and_how_ranks_start() -> None:
+    assert composed("launchers=torchrun").ranks.kind == "torchrun"
+    assert composed("launchers=torchrun").launchers.kind == "local"
+
+
+def test_multirun_may_be_written_out_as_in_any_hydra_application() -> None:
+    assert [axis.key for axis in requested("-m", "workload.width=32,64").axes] == ["workload.width"]
+
+
+def test_a_misspelt_key_is_named_with_the_nearest_one() -> None:
+    assert refusal("rouns=3") == "unknown key 'rouns' in the configuration; did you mean 'rounds'?"
+    assert "did you mean 'measure.window'" in refusal("measure.windw=[1,2]")
+
+
+def test_a_misspelt_key_beside_a_swept_one_is_still_what_is_reported() -> None:
+    assert "did you mean 'rounds'?" in refusal("rouns=3", "commit=a,b")
+
+
+def test_a_wrong_type_names_the_key_and_both_types() -> None:
+    assert refusal("rounds=two") == "rounds: expected int, got str"
+    assert refusal("workload.fused=3") == (
+        "workload.fused=3 is a whole number; true/false is expected, as in False"
+    )
+
+
+def test_a_wrong_choice_lists_the_right_ones() -> None:
+    assert "choose one of wait, warn, fail, off" in refusal("gate.action=maybe")
+
+
+def test_an_unknown_group_option_lists_those_there_are_without_the_search_path() -> None:
+    message = refusal("workload=nope")
+
+    assert "command" in message
+    assert "quickstart" in message
+    assert "search path" not in message
+
+
+def test_a_required_value_says_how_to_give_it() -> None:
+    assert refusal("workload=command") == "workload.command has no value; give workload.command=..."
+
+
+def test_a_misspelt_key_in_a_sweep_file_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "sweeps"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("# @package _global_\nmeasure: {windw: [1, 2]}\n")
+
+    message = refusal("--config-dir", str(tmp_path), "sweeps=mine")
+
+    assert message == "unknown key 'measure.windw' in the configuration; did you mean 'measure.window'?"
+
+
+def test_a_commit_that_yaml_read_as_a_number_is_refused_with_the_cure(tmp_path: Path) -> None:
+    folder = tmp_path / "sweeps"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("# @package _global_\narms:\n  - {name: a, commit: 5e81234}\n")
+
+    assert "quote it in the file (commit: '5e81234')" in refusal("--config-dir", str(tmp_path), "sweeps=mine")
+
+
+def test_a_workload_of_the_users_own_brings_its_own_keys(tmp_path: Path) -> None:
+    folder = tmp_path / "workload"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("name: mine\ncommand: python t.py --bs ${workload.bs}\nbs: 8\n")
+
+    config = composed("--config-dir", str(tmp_path), "workload=mine", "workload.bs=16")
+
+    assert config.workload.command == "python t.py --bs 16"
+    assert config.workload.settings == {"bs": 16}

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from interlace import process
+from interlace.errors import LaunchError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def begun(tmp_path: Path, code: str) -> process.Child:
+    env = {**os.environ, process.MARKER: str(tmp_path)}
+    return process.start([sys.executable, "-c", code], env, tmp_path, tmp_path / "out", tmp_path / "err")
+
+
+def eventually(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_program_has_its_output_in_two_files_and_its_return_code(tmp_path: Path) -> None:
+    child = begun(tmp_path, "import sys; print('a'); print('b', file=sys.stderr); sys.exit(3)")
+
+    assert process.wait(child, 20.0) == 3
+    assert ((tmp_path / "out").read_text(), (tmp_path / "err").read_text()) == ("a\n", "b\n")
+
+
+def test_a_program_that_does_not_exist_is_a_launch_error(tmp_path: Path) -> None:
+    with pytest.raises(LaunchError, match="cannot start '/nonexistent/binary'"):
+        process.start(["/nonexistent/binary"], {}, tmp_path, tmp_path / "out", tmp_path / "err")
+
+
+def test_waiting_costs_next_to_no_cpu(tmp_path: Path) -> None:
+    child = begun(tmp_path, "import time; time.sleep(1)")
+    before_s = time.process_time()
+
+    assert process.wait(child, 20.0) == 0
+    assert time.process_time() - before_s < 0.1
+
+
+def test_a_waits_time_limit_returns_without_ending_the_program(tmp_path: Path) -> None:
+    child = begun(tmp_path, "import time; time.sleep(30)")
+
+    assert process.wait(child, 0.05) is None
+    assert child.popen.poll() is None
+    process.end(child.popen.pid, child.marker)
+    process.reap(child)
+
+
+def test_ending_takes_the_whole_tree_also_what_left_the_session_or_lost_its_parent(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "sleeper = [sys.executable, '-c', 'import time; time.sleep(60)']\n"
+        "a = subprocess.Popen(sleeper, start_new_session=True)\n"
+        "b = subprocess.run([sys.executable, '-c', 'import subprocess, sys; "
+        "print(subprocess.Popen([sys.executable, \"-c\", \"import time; time.sleep(60)\"],"
+        " start_new_session=True).pid)'], capture_output=True, text=True)\n"
+        "print(a.pid, b.stdout.strip(), flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    child = begun(tmp_path, code)
+    assert eventually(lambda: len((tmp_path / "out").read_text().split()) == 2)
+    pids = [int(pid) for pid in (tmp_path / "out").read_text().split()]
+
+    assert process.end(child.popen.pid, child.marker, grace_s=2.0) == ()
+    process.reap(child)
+
+    assert eventually(lambda: not any(psutil.pid_exists(pid) for pid in pids))
+
+
+def test_a_program_that_ignores_being_asked_is_killed(tmp_path: Path) -> None:
+    child = begun(tmp_path, "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True); time.sleep(60)")
+    assert eventually(lambda: (tmp_path / "out").read_text() == "on\n")
+
+    process.end(child.popen.pid, child.marker, grace_s=0.2)
+
+    assert process.reap(child) == -9
+
+
+def test_after_an_orchestrators_death_its_ranks_are_found_by_their_marker_alone(tmp_path: Path) -> None:
+    child = begun(tmp_path, "import time; time.sleep(60)")
+
+    assert eventually(lambda: [p.pid for p in process.members(None, str(tmp_path))] == [child.popen.pid])
+    process.end(None, str(tmp_path))
+    process.reap(child)
+
+    assert process.members(None, str(tmp_path)) == []

@@ -1,0 +1,278 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from interlace import numa
+from interlace.rank import Identity, identity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHOW = "import os; print(sorted(os.sched_getaffinity(0)))"
+HERE = sorted(os.sched_getaffinity(0))
+GPU_MAP = json.dumps(
+    [
+        {"index": 0, "uuid": "GPU-1", "bus_id": "0000:1b:00.0", "name": "NVIDIA H200"},
+        {"index": 1, "uuid": "GPU-2", "bus_id": "0000:9b:00.0", "name": "NVIDIA H200"},
+    ]
+)
+needs_two_cpus = pytest.mark.skipif(len(HERE) < 2, reason="two CPUs are needed to tell two nodes apart")
+
+
+def clean_env(**more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
+    return kept | more
+
+
+def rank(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "interlace.rank", *argv],
+        env=clean_env(**env), capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def rank_on(sysfs: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the wrapper on a tree in place of /sys."""
+    code = f"import sys; from interlace.rank import main; sys.exit(main(sys.argv[1:], sysfs_root={str(sysfs)!r}))"
+    return subprocess.run(
+        [sys.executable, "-P", "-c", code, *argv],
+        env=clean_env(**env), capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def recorded(run_dir: Path, number: int = 0) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads((run_dir / f"ranks/rank-{number}.json").read_text())
+    return facts
+
+
+def two_nodes(root: Path, first: str, second: str) -> Path:
+    """Make a machine whose two nodes have these CPUs and a GPU each."""
+    for name, content in {
+        "devices/system/node/online": "0-1",
+        "devices/system/node/node0/cpulist": first,
+        "devices/system/node/node1/cpulist": second,
+        "bus/pci/devices/0000:1b:00.0/numa_node": "0",
+        "bus/pci/devices/0000:9b:00.0/numa_node": "1",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{content}\n")
+    return root
+
+
+# ---------------------------------------------------------------- who am I
+
+
+@pytest.mark.parametrize(
+    ("env", "who"),
+    [
+        (
+            {"LOCAL_RANK": "1", "RANK": "5", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "SLURM_LOCALID": "0"},
+            Identity(5, 1, 8, 4, "torchrun"),
+        ),
+        (
+            {
+                "OMPI_COMM_WORLD_LOCAL_RANK": "2",
+                "OMPI_COMM_WORLD_RANK": "2",
+                "OMPI_COMM_WORLD_SIZE": "4",
+                "SLURM_LOCALID": "0",
+                "SLURM_STEP_ID": "0",
+            },
+            Identity(2, 2, 4, None, "openmpi"),
+        ),
+        ({"MPI_LOCALRANKID": "1", "PMI_RANK": "3", "PMI_SIZE": "4"}, Identity(3, 1, 4, None, "mpich")),
+        (
+            {
+                "SLURM_LOCALID": "1",
+                "SLURM_PROCID": "3",
+                "SLURM_STEP_ID": "0",
+                "SLURM_STEP_NUM_TASKS": "4",
+                "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+            },
+            Identity(3, 1, 4, 2, "slurm"),
+        ),
+        ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Identity(0, 0, 1, None, "none")),
+        ({"LOCAL_RANK": "-1"}, Identity(0, 0, 1, None, "none")),
+        ({"LOCAL_RANK": "x", "RANK": "2", "WORLD_SIZE": "3"}, Identity(2, 0, 3, None, "none")),
+        ({}, Identity(0, 0, 1, None, "none")),
+    ],
+)
+def test_a_rank_is_told_by_whichever_launcher_set_it(env: dict[str, str], who: Identity) -> None:
+    assert identity(env) == who
+
+
+# ---------------------------------------------------------------- becoming the command
+
+
+def test_the_wrapper_becomes_the_command_and_passes_its_arguments_and_exit_code() -> None:
+    done = rank("--", sys.executable, "-c", "import sys; print(sys.argv[1:]); sys.exit(7)", "a b", "--", "-x")
+
+    assert (done.returncode, done.stdout) == (7, "['a b', '--', '-x']\n")
+
+
+def test_without_a_command_the_usage_is_shown() -> None:
+    done = rank("--")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("interlace rank: error: CMD is missing\nusage: interlace rank -- CMD")
+
+
+def test_a_command_that_is_not_there_is_127_and_one_that_may_not_run_126(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("no program\n")
+
+    missing, refused = rank("--", "no-such-command"), rank("--", str(tmp_path / "script"))
+
+    assert missing.returncode == 127
+    assert missing.stderr.endswith("interlace rank: error: command not found: no-such-command\n")
+    assert refused.returncode == 126
+    assert refused.stderr.endswith(f"interlace rank: error: cannot start {tmp_path}/script: Permission denied\n")
+
+
+def test_help_goes_to_stdout() -> None:
+    done = rank("--help")
+
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "usage: interlace rank -- CMD [ARG...]")
+
+
+def test_without_a_run_folder_nothing_is_written(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "interlace.rank", "--", "true"],
+        env=clean_env(), cwd=tmp_path, check=False,
+    )  # fmt: skip
+
+    assert (done.returncode, list(tmp_path.iterdir())) == (0, [])
+
+
+def test_a_run_folder_that_cannot_be_written_does_not_fail_the_rank(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = rank("--", "echo", "ran", INTERLACE_RUN_DIR=str(tmp_path / "file"))
+
+    assert (done.returncode, done.stdout) == (0, "ran\n")
+    assert "interlace rank: note: cannot write" in done.stderr
+
+
+def test_the_record_tells_what_is_running_under_the_pid_that_runs_it(tmp_path: Path) -> None:
+    done = rank(
+        "--", sys.executable, "-c", "import os; print(os.getpid())",
+        INTERLACE_RUN_DIR=str(tmp_path), RANK="3", LOCAL_RANK="1", WORLD_SIZE="4", OMP_NUM_THREADS="2",
+    )  # fmt: skip
+
+    facts = recorded(tmp_path, 3)
+    assert facts["pid"] == int(done.stdout)
+    assert (facts["rank"], facts["local_rank"], facts["world_size"], facts["launcher"]) == (3, 1, 4, "torchrun")
+    assert facts["argv"] == [sys.executable, "-c", "import os; print(os.getpid())"]
+    assert facts["executable"] == sys.executable
+    assert facts["cpus_allowed"] == numa.format_cpulist(HERE)
+    assert (facts["omp_num_threads"], facts["cuda_device_order"]) == ("2", "PCI_BUS_ID")
+    assert [path.name for path in (tmp_path / "ranks").iterdir()] == ["rank-3.json"]
+
+
+def test_a_device_order_that_somebody_chose_is_kept() -> None:
+    show = "import os; print(os.environ['CUDA_DEVICE_ORDER'])"
+
+    assert rank("--", sys.executable, "-c", show).stdout == "PCI_BUS_ID\n"
+    assert rank("--", sys.executable, "-c", show, CUDA_DEVICE_ORDER="FASTEST_FIRST").stdout == "FASTEST_FIRST\n"
+
+
+# ---------------------------------------------------------------- binding
+
+
+def test_why_ranks_are_not_bound_is_said_once_per_node() -> None:
+    first, second = rank("--", "true", LOCAL_RANK="0"), rank("--", "true", LOCAL_RANK="1")
+
+    assert first.stderr.startswith("interlace rank: unpinned: ")
+    assert first.stderr.count("\n") == 1
+    assert second.stderr == ""
+
+
+def test_switched_off_leaves_the_rank_where_it_is(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path, str(HERE[0]), str(HERE[-1]))
+
+    done = rank_on(sysfs, "--", sys.executable, "-c", SHOW, INTERLACE_NUMA_BIND="off", INTERLACE_GPU_MAP=GPU_MAP)
+
+    assert (done.stdout, done.stderr) == (f"{HERE}\n", "interlace rank: unpinned: numa.bind=off\n")
+
+
+@needs_two_cpus
+@pytest.mark.parametrize(("local_rank", "cpu"), [("0", HERE[0]), ("1", HERE[1])])
+def test_a_rank_runs_on_the_cpus_of_its_gpu_and_reads_them_back(
+    tmp_path: Path, local_rank: str, cpu: int
+) -> None:
+    sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
+
+    done = rank_on(
+        sysfs, "--", sys.executable, "-c", SHOW,
+        LOCAL_RANK=local_rank, RANK=local_rank, WORLD_SIZE="2", LOCAL_WORLD_SIZE="2",
+        INTERLACE_GPU_MAP=GPU_MAP, INTERLACE_RUN_DIR=str(tmp_path),
+    )  # fmt: skip
+
+    facts = recorded(tmp_path, int(local_rank))
+    assert done.stdout == f"[{cpu}]\n"
+    assert facts["cpus_allowed"] == str(cpu)
+    # This machine's real node is not the one on the tree, so numactl is asked, and the way without it taken.
+    assert facts["binding"]["how"] == "sched_setaffinity"
+    assert facts["binding"]["numa_node"] == int(local_rank)
+    assert facts["binding"]["gpu"]["uuid"] == ("GPU-1", "GPU-2")[int(local_rank)]
+
+
+def test_a_whole_node_is_bound_by_numactl_where_numactl_agrees(tmp_path: Path) -> None:
+    cpus = numa.format_cpulist(numa.cpus_of_node(0))
+    sysfs = two_nodes(tmp_path / "sys", cpus, "4094-4095")
+
+    done = rank_on(
+        sysfs, "--", sys.executable, "-c", SHOW,
+        LOCAL_RANK="0", INTERLACE_GPU_MAP=GPU_MAP, INTERLACE_RUN_DIR=str(tmp_path),
+    )  # fmt: skip
+
+    binding = recorded(tmp_path)["binding"]
+    if binding["how"] != "numactl":
+        pytest.skip(f"numactl cannot bind to node 0 here: {binding}")
+    assert done.stdout == f"{sorted(numa.cpus_of_node(0))}\n"
+    assert done.stderr == ""
+
+
+@needs_two_cpus
+def test_a_parents_narrow_mask_does_not_keep_a_rank_from_its_node(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
+    code = (
+        f"import os, sys; os.sched_setaffinity(0, [{HERE[0]}]); from interlace.rank import main; "
+        f"main(['--', sys.executable, '-c', {SHOW!r}], sysfs_root={str(sysfs)!r})"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code],
+        env=clean_env(LOCAL_RANK="1", INTERLACE_GPU_MAP=GPU_MAP), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert done.stdout == f"[{HERE[1]}]\n"
+
+
+def test_a_tree_that_makes_no_sense_leaves_the_rank_unpinned_and_running(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", "4000-4001", "4002-4003")
+
+    done = rank_on(sysfs, "--", sys.executable, "-c", SHOW, INTERLACE_GPU_MAP=GPU_MAP)
+
+    assert (done.returncode, done.stdout) == (0, f"{HERE}\n")
+    assert done.stderr.startswith("interlace rank: unpinned: no CPU of NUMA node 0 is allowed here")
+
+
+def test_the_wrapper_imports_the_standard_library_alone() -> None:
+    code = (
+        "import sys, interlace.rank; "
+        "heavy = {'dataclasses', 'subprocess', 'pathlib', 'argparse', 'psutil', 'msgspec', 'pandas', 'numpy'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-S", "-P", "-c", code], env=clean_env(PYTHONPATH=os.pathsep.join(sys.path)),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert done.stdout == "[]\n"
