@@ -147,6 +147,17 @@ def test_a_commit_that_yaml_read_as_a_number_is_refused_with_the_cure(tmp_path: 
     assert "quote it in the file (commit: '5e81234')" in refusal("--config-dir", str(tmp_path), "sweeps=mine")
 
 
+def test_words_that_yaml_takes_for_booleans_are_words_where_only_words_can_be_meant() -> None:
+    config = composed("numa.bind=off", "monitor.source=off", "gate=off", "+env.OMP_NUM_THREADS=4")
+
+    assert (config.numa.bind, config.monitor.source, config.gate.action) == ("off", "off", "off")
+    assert config.env == {"OMP_NUM_THREADS": "4"}
+
+
+def test_an_environment_value_that_is_no_text_is_refused_with_the_cure() -> None:
+    assert "environment values are text: quote them" in refusal("+env.MARK=true")
+
+
 def test_a_workload_of_the_users_own_brings_its_own_keys(tmp_path: Path) -> None:
     folder = tmp_path / "workload"
     folder.mkdir()

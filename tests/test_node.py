@@ -105,7 +105,9 @@ def test_this_machine_survives_the_way_through_json() -> None:
 
 
 def test_versions_come_from_metadata_and_absent_packages_are_left_out() -> None:
-    assert installed_versions(["psutil", "no-such-package"]) == {"psutil": importlib.metadata.version("psutil")}
+    assert installed_versions(["psutil", "no-such-package"]) == {
+        "psutil": importlib.metadata.version("psutil")
+    }
 
 
 def test_the_fingerprint_imports_no_torch() -> None:
@@ -114,7 +116,10 @@ def test_the_fingerprint_imports_no_torch() -> None:
         "fingerprint(NoGpus('x')); print(sorted({'torch', 'hydra', 'pandas', 'numpy'} & set(sys.modules)))"
     )
 
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
 
 
 def test_a_quota_of_version_2_is_the_smallest_on_the_way_up(tmp_path: Path) -> None:
@@ -122,7 +127,8 @@ def test_a_quota_of_version_2_is_the_smallest_on_the_way_up(tmp_path: Path) -> N
         tmp_path,
         {
             "proc/self/cgroup": "0::/slice/job\n",
-            "sys/fs/cgroup/slice/job/cpu.max": "max 100000\n",
+            "sys/fs/cgroup/cpu.max": "max 100000\n",
+            "sys/fs/cgroup/slice/job/cpu.max": "400000 100000\n",
             "sys/fs/cgroup/slice/cpu.max": "250000 100000\n",
             "sys/fs/cgroup/slice/job/memory.max": "1073741824\n",
             "sys/fs/cgroup/slice/memory.max": "max\n",

@@ -124,8 +124,10 @@ def test_alternating_orders_are_judged_but_noted() -> None:
 def test_orders_that_leave_drift_are_noted_and_balanced_ones_are_not() -> None:
     assert judge_order("ABBABAAB").notes == ()
     assert judge_order("ABBABA").notes == (
-        "some arms ran earlier in their rounds than others: a part of a steady drift remains; "
-        "an even number of rounds is better",
+        (
+            "some arms ran earlier in their rounds than others: a part of a steady drift remains; "
+            "an even number of rounds is better"
+        ),
     )
     assert judge_order("ABABABBA").notes == (
         "some arms ran earlier in their rounds than others: a part of a steady drift remains",

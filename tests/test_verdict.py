@@ -42,8 +42,10 @@ def test_noise_beyond_the_margin_says_what_is_not_excluded() -> None:
 
     assert judge(evidence) == (
         "within noise",
-        "within noise: -0.9 % (-2.6 to +0.8); up to 2.6 % faster or 0.8 % slower is not excluded; "
-        "about 9 rounds would resolve 1 %",
+        (
+            "within noise: -0.9 % (-2.6 to +0.8); up to 2.6 % faster or 0.8 % slower is not excluded; "
+            "about 9 rounds would resolve 1 %"
+        ),
     )
 
 
@@ -58,8 +60,10 @@ def test_rounds_that_were_already_run_are_not_asked_for() -> None:
 def test_an_effect_under_the_resolution_is_within_noise() -> None:
     assert judge(replace(FASTER, resolution=0.03, rounds_needed=3)) == (
         "within noise",
-        "within noise: -2.1 % (-2.9 to -1.3), under the 3 % that the log can resolve; "
-        "up to 2.9 % faster is not excluded",
+        (
+            "within noise: -2.1 % (-2.9 to -1.3), under the 3 % that the log can resolve; "
+            "up to 2.9 % faster is not excluded"
+        ),
     )
 
 
@@ -72,8 +76,10 @@ def test_several_candidates_are_judged_by_the_adjusted_p() -> None:
     )
     assert judge(replace(joint, p_holm=0.08)) == (
         "within noise",
-        "within noise: -2.1 % (-2.9 to -1.3), not enough once adjusted for 10 candidates (Holm p = 0.08); "
-        "up to 2.9 % faster is not excluded",
+        (
+            "within noise: -2.1 % (-2.9 to -1.3), not enough once adjusted for 10 candidates "
+            "(Holm p = 0.08); up to 2.9 % faster is not excluded"
+        ),
     )
 
 
@@ -91,8 +97,14 @@ def test_a_spread_far_under_that_of_identical_arms_asks_for_confirmation() -> No
 def test_a_forbidden_verdict_shows_the_ratio_and_the_range() -> None:
     evidence = Evidence(ratio=0.97, reason="results differ", spread=(0.95, 0.99))
 
-    assert judge(evidence) == ("not judged", "not judged: results differ (seen: -3.0 %, range -5.0 to -1.0 %)")
-    assert judge(Evidence(ratio=None, reason="no finished run")) == ("not judged", "not judged: no finished run")
+    assert judge(evidence) == (
+        "not judged",
+        "not judged: results differ (seen: -3.0 %, range -5.0 to -1.0 %)",
+    )
+    assert judge(Evidence(ratio=None, reason="no finished run")) == (
+        "not judged",
+        "not judged: no finished run",
+    )
 
 
 @pytest.mark.parametrize(

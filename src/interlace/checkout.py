@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from interlace import source
 from interlace.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from interlace.schema import Arm, Sweep, SweepConfig
 
@@ -77,37 +78,51 @@ def _working_tree(arm: Arm) -> Arm:
     return replace(arm, sha=commit.sha, subject=f"the working tree at {commit.sha[:SHOWN_SHA]}{edits}")
 
 
-def check_out(sweep: Sweep, log_dir: Path, say: Callable[[str], None]) -> dict[str, Path | None]:
-    """Make every arm runnable: worktree, set-up command, proof of import. Returns arm slug -> checkout.
+@contextlib.contextmanager
+def checked_out(sweep: Sweep, log_dir: Path, say: Callable[[str], None]) -> Iterator[dict[str, Path | None]]:
+    """Make every arm runnable (worktree, set-up command, proof of import) and keep it so for the sweep's life.
 
-    Raises SourceError before anything is measured.
+    Gives arm slug -> checkout, None without a repository. Raises SourceError before anything is measured.
     """
-    return {arm.slug: _check_out(arm, log_dir, say) for arm in sweep.arms}
+    with contextlib.ExitStack() as held:
+        for repo, cache in sorted({_shelf(arm) for arm in sweep.arms if arm.config.source.repo}, key=str):
+            held.enter_context(source.hold_worktrees(repo, cache))
+        yield {arm.slug: _check_out(arm, log_dir, say) for arm in sweep.arms}
+
+
+def _shelf(arm: Arm) -> tuple[Path, Path | None]:
+    cache = arm.config.source.cache_dir
+    return _repo(arm.config), Path(cache).expanduser() if cache else None
 
 
 def _check_out(arm: Arm, log_dir: Path, say: Callable[[str], None]) -> Path | None:
     config = arm.config
     if config.source.repo is None:
         return None
-    if config.commit is None:
-        tree = _repo(config).resolve()
-    else:
-        say(f"checking out {arm.name} ({(arm.sha or '')[:SHOWN_SHA]})")
-        commit = source.resolve_commit(_repo(config), arm.sha or "")
-        cache = Path(config.source.cache_dir).expanduser() if config.source.cache_dir else None
-        tree = source.add_worktree(_repo(config), commit, cache)
-    env = arm_env(config, tree, os.environ)
-    if config.source.setup and config.commit is not None:
-        log = log_dir / f"setup-{arm.slug}.log"
-        source.run_setup(tree, config.source.setup, env, config.source.setup_timeout_s, log)
+    tree = _repo(config).resolve() if config.commit is None else _worktree(arm, log_dir, say)
     if config.source.module:
         python = config.workload.python or sys.executable
+        env = arm_env(config, tree, os.environ)
         found = source.prove_import(python, config.source.module, tree, env, tree)
         say(f"{arm.name} imports {config.source.module} from {found}")
+    return tree
+
+
+def _worktree(arm: Arm, log_dir: Path, say: Callable[[str], None]) -> Path:
+    config = arm.config
+    say(f"checking out {arm.name} ({(arm.sha or '')[:SHOWN_SHA]})")
+    repo, cache = _shelf(arm)
+    tree = source.add_worktree(repo, source.resolve_commit(repo, arm.sha or ""), cache, pointers=config.source.lfs)
+    if config.source.setup:
+        env = arm_env(config, tree, os.environ)
+        log = log_dir / f"setup-{arm.slug}.log"
+        for note in source.run_setup(tree, config.source.setup, env, config.source.setup_timeout_s, log):
+            say(f"note: {arm.name}: {note}")
     return tree
 
 
 def arm_env(config: SweepConfig, tree: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment in which an arm is set up and proven: what its ranks will have."""
     path = source.pythonpath(tree, config.source.pythonpath, environ.get("PYTHONPATH"))
-    return {**environ, "PYTHONPATH": path, **config.workload.env, **config.env}
+    clean = source.without_git_variables(environ)
+    return {**clean, "PYTHONPATH": path, **config.workload.env, **config.env}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+__all__ = ["Comparison", "Comparisons", "compare"]
+
 
 @dataclass(frozen=True)
 class Comparisons:

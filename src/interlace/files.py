@@ -108,7 +108,8 @@ def read_json(path: Path, kind: type[T]) -> T:
 
 def make_sweep_dir(output_dir: Path, name: str, now: datetime) -> SweepDir:
     """Create `<output_dir>/<name>/<date_time>` exclusively; a second sweep in the same second gets a suffix."""
-    parent = output_dir / name
+    # Absolute, because ranks run in other folders than the one in which the sweep was started.
+    parent = (output_dir / name).resolve()
     stamp = now.strftime("%Y-%m-%d_%H-%M-%S")
     try:
         parent.mkdir(parents=True, exist_ok=True)
@@ -129,7 +130,7 @@ def open_sweep_dir(path: Path) -> SweepDir:
         inside = sorted(found.parent for found in path.glob("*/plan.json"))
         hint = f"; did you mean {inside[-1]}?" if inside else ""
         raise UsageError(f"{path} is not the folder of a sweep: it has no plan.json{hint}")
-    return SweepDir(path)
+    return SweepDir(path.resolve())
 
 
 @contextlib.contextmanager

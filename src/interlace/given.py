@@ -115,6 +115,19 @@ def letters(runs: Sequence[str], arms: Sequence[str]) -> str:
     return shown(in_letters(runs, arms))
 
 
+def pairs_to_judge(ordered: Ordered, arms: Sequence[str]) -> list[str]:
+    """Where the order of all arms forbids a verdict, say which could be judged alone with the baseline."""
+    if ordered.order.kind not in ("irregular", "sequential") or len(arms) < 3:  # noqa: PLR2004 (more than a pair)
+        return []
+    pairs = {arm: [r.arm for r in ordered.runs if r.arm in (arms[0], arm)] for arm in arms[1:]}
+    fine = [
+        arm for arm, runs in pairs.items() if judge_order(runs).reason is None and len(runs) > len(set(runs))
+    ]
+    return [
+        f"alone with {arms[0]}, {arm} was interleaved: compare just these two for a verdict" for arm in fine
+    ]
+
+
 def window_for(runs: Sequence[GivenRun], asked: tuple[int, int] | None) -> tuple[tuple[int, int], str]:
     """Choose the window of all runs, and say which and why.
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from interlace.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -66,8 +66,7 @@ def complete_rounds(runs: pd.DataFrame, baseline: str, arms: Sequence[str]) -> C
     An arm that would leave fewer than two complete rounds, where the others have two, takes no part itself.
     `runs` comes from `usable_runs`; `arms` are all that should be compared.
     """
-    wide = runs.pivot_table(index="round", columns="arm", values="stat_s", aggfunc="last", dropna=False)
-    wide = wide.reindex(columns=list(arms))
+    wide = _by_round(runs, "stat_s").reindex(columns=list(arms))
     taking, left_out = _taking_part(wide, baseline)
     complete = wide[taking].dropna().index
     notes = _incomplete_note(wide, taking, len(complete))
@@ -113,7 +112,11 @@ def _matrix(
     """Values of one optional column as (rounds, arms); NaN where it is missing, or not positive if asked."""
     if column not in runs:
         return np.full((len(rounds), len(arms)), np.nan)
-    frame = runs.assign(**{column: pd.to_numeric(runs[column])})
-    wide = frame.pivot_table(index="round", columns="arm", values=column, aggfunc="last", dropna=False)
-    values = wide.reindex(index=rounds, columns=arms).to_numpy(dtype=np.float64)
+    wide = _by_round(runs, column)
+    values = wide.reindex(index=rounds, columns=arms).to_numpy(dtype=np.float64, na_value=np.nan)
     return np.where(values > 0, values, np.nan) if positive else values
+
+
+def _by_round(runs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Arrange one column as rounds x arms; every arm has one run a round by now, so nothing is aggregated."""
+    return runs.set_index(["round", "arm"])[column].unstack("arm")  # noqa: PD010 (pivot_table would aggregate)

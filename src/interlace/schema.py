@@ -41,6 +41,7 @@ class SourceConfig:
     pythonpath: list[str] = field(default_factory=lambda: ["."])
     module: str | None = None
     dirty: Literal["fail", "ignore"] = "fail"
+    lfs: Literal["fail", "ignore"] = "fail"
     cache_dir: str | None = None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -25,9 +25,25 @@ def to_sweep_config(data: Mapping[str, Any], declared: Mapping[str, Any]) -> Swe
     typed = {**data, "workload": _split_settings(data["workload"], declared)}
     refuse_unknown(typed, SweepConfig)
     try:
-        return msgspec.convert(typed, SweepConfig)
+        return msgspec.convert(_as_words(typed, SweepConfig), SweepConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(_type_error(error)) from error
+
+
+def _as_words(value: Any, hint: Any) -> Any:
+    """Undo what YAML and Hydra make of words where only words can be meant: `off` -> False, `OMP: 1` -> 1."""
+    if isinstance(value, bool) and isinstance(next(iter(get_args(hint)), None), str):
+        return "on" if value else "off"
+    if isinstance(value, int) and not isinstance(value, bool) and hint is str:
+        return str(value)
+    if isinstance(value, list):
+        return [_as_words(item, next(iter(get_args(hint)), None)) for item in value]
+    if isinstance(value, dict) and is_dataclass(hint):
+        hints = get_type_hints(hint)
+        return {key: _as_words(item, hints.get(key)) for key, item in value.items()}
+    if isinstance(value, dict) and get_origin(hint) is dict:
+        return {key: _as_words(item, get_args(hint)[1]) for key, item in value.items()}
+    return value
 
 
 def _split_settings(workload: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +96,8 @@ def _type_error(error: Exception) -> str:
     text, _, where = str(error).partition(" - at `$.")
     key = where.rstrip("`")
     text = f"{text[:1].lower()}{text[1:]}".replace("`", "").replace("enum value", "value")
+    if ".env[" in f".{key}":
+        text += "; environment values are text: quote them in the file (KEY: 'on')"
     if key.endswith("commit"):
         text += "; a commit is text: quote it in the file (commit: '5e81234'), or YAML makes a number of it"
     choices = _choices(SweepConfig, key.split("."))

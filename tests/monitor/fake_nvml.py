@@ -1,5 +1,7 @@
 """A stand-in for the module `pynvml`: the functions we call, over two GPUs of which one is odd."""
 
+# ruff: noqa: N801, N802, N815, N818 (the names are the binding's)
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -12,24 +14,24 @@ class NVMLError(Exception):
     """Base of NVML's errors."""
 
 
-class NVMLError_NotSupported(NVMLError):  # noqa: N801, N818 (the binding's name)
+class NVMLError_NotSupported(NVMLError):
     """The GPU has no such value."""
 
 
-class NVMLError_FunctionNotFound(NVMLError):  # noqa: N801, N818 (the binding's name)
+class NVMLError_FunctionNotFound(NVMLError):
     """The driver is older than the function."""
 
 
-class NVMLError_GpuIsLost(NVMLError):  # noqa: N801, N818 (the binding's name)
+class NVMLError_GpuIsLost(NVMLError):
     """The GPU fell off the bus."""
 
 
-class NVMLError_DriverNotLoaded(NVMLError):  # noqa: N801, N818 (the binding's name)
+class NVMLError_DriverNotLoaded(NVMLError):
     """No driver."""
 
 
 class FakeNvml:
-    """Two GPUs: 0 answers everything and has a process, 1 has unified memory and an old driver's functions."""
+    """Two GPUs: 0 answers everything and has a process; 1 has unified memory, an old driver."""
 
     NVMLError = NVMLError
     NVMLError_FunctionNotFound = NVMLError_FunctionNotFound

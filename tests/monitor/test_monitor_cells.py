@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from interlace.monitor.cells import Cell, is_throttled, mask, number, parse_table, sysfs_bus_id, throttle_names
+from interlace.monitor.cells import (
+    Cell,
+    is_throttled,
+    mask,
+    number,
+    parse_table,
+    sysfs_bus_id,
+    throttle_names,
+)
 
 
 @pytest.mark.parametrize(
@@ -14,7 +22,8 @@ def test_a_number_is_read_with_or_without_its_unit(text: str, value: float) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["[N/A]", "N/A", "ERR!", "[Unknown Error]", "[GPU requires reset]", "-", "nan", "inf", "12 parsecs"]
+    "text",
+    ["[N/A]", "N/A", "ERR!", "[Unknown Error]", "[GPU requires reset]", "-", "nan", "inf", "12 parsecs"],
 )
 def test_any_other_text_is_none_and_kept_as_the_reason(text: str) -> None:
     assert number(text) == Cell(None, text)
@@ -71,16 +80,24 @@ def test_commas_in_a_process_name_belong_to_the_name() -> None:
 
 
 def test_columns_count_by_position_when_the_query_is_known() -> None:
-    table = parse_table("uuid, somebody_renamed_this\nGPU-1, 0x4\n", ["uuid", "clocks_throttle_reasons.active"])
+    table = parse_table(
+        "uuid, somebody_renamed_this\nGPU-1, 0x4\n", ["uuid", "clocks_throttle_reasons.active"]
+    )
 
     assert table.rows == ({"uuid": "GPU-1", "clocks_event_reasons.active": "0x4"},)
 
 
 def test_a_table_without_header_is_one_value_per_line() -> None:
-    assert parse_table(" 16380\n5\n", ["memory.used"]).rows == ({"memory.used": "16380"}, {"memory.used": "5"})
+    assert parse_table(" 16380\n5\n", ["memory.used"]).rows == (
+        {"memory.used": "16380"},
+        {"memory.used": "5"},
+    )
 
 
 def test_a_line_of_another_length_is_a_stray_not_a_row() -> None:
     table = parse_table("index, uuid\n0, GPU-1\nsomething else\n1, GPU-2, more\n")
 
-    assert (table.rows, table.strays) == (({"index": "0", "uuid": "GPU-1"},), ("something else", "1, GPU-2, more"))
+    assert (table.rows, table.strays) == (
+        ({"index": "0", "uuid": "GPU-1"},),
+        ("something else", "1, GPU-2, more"),
+    )

@@ -72,7 +72,8 @@ def test_a_baseline_from_the_gate_is_used_without_asking_again() -> None:
 
 
 def test_a_sampler_that_fails_never_reaches_the_run_and_goes_on() -> None:
-    script = [holding(1.0), RuntimeError("boom"), GpuReadError("timeout", "no answer"), holding(2.0)]
+    script: list[Sequence[GpuSample] | Exception] = [holding(1.0), RuntimeError("boom")]
+    script += [GpuReadError("timeout", "no answer"), holding(2.0)]
 
     result = watched(script, ticks=4)
 

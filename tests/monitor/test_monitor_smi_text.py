@@ -32,7 +32,7 @@ def test_a_lost_gpu_stays_in_the_inventory_beside_the_good_ones() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.1\n", "nvml_version_mismatch"),
+        ("Failed to initialize NVML: Driver/library version mismatch\nNVML\n", "nvml_version_mismatch"),
         ("No devices were found\n", "no_devices"),
         ("NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\n", "nvml_missing"),
         ("Failed to initialize NVML: GPU access blocked by the operating system\n", "gpu_access_blocked"),
@@ -91,7 +91,11 @@ def test_mig_slices_are_children_and_not_gpus() -> None:
 
 
 def test_an_affinity_to_two_numa_nodes_is_kept_as_two() -> None:
-    text = "\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tSYS\t0-187\t0-1\t\tN/A\nNIC0\tSYS\t X\n"
+    text = (
+        "\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+        "GPU0\t X \tSYS\t0-187\t0-1\t\tN/A\n"
+        "NIC0\tSYS\t X\n"
+    )
 
     assert parse_topo(text) == {0: (0, 1)}
 

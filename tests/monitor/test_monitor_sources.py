@@ -5,15 +5,23 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.monitor.contract import SAMPLED, MonitorContract
+from tests.monitor.fake_nvml import FakeNvml
 
 from interlace.monitor.fake import FakeGpus
 from interlace.monitor.nvml import Nvml
 from interlace.monitor.off import NoGpus
-from interlace.monitor.readings import Driver, Gpu, GpuProcess, GpuReadError, GpuSample, MigDevice, ProcessList
+from interlace.monitor.readings import (
+    Driver,
+    Gpu,
+    GpuProcess,
+    GpuReadError,
+    GpuSample,
+    MigDevice,
+    ProcessList,
+)
 from interlace.monitor.smi import NvidiaSmi, run_bounded
 from interlace.monitor.source import open_source
-from tests.monitor.contract import MonitorContract
-from tests.monitor.fake_nvml import FakeNvml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,10 +31,7 @@ if TYPE_CHECKING:
 
 A = "GPU-aaaaaaaa-0000-0000-0000-000000000001"
 B = "GPU-bbbbbbbb-0000-0000-0000-000000000002"
-UNKNOWN = {
-    name: "[N/A]"
-    for name in ("memory_used_mib", "utilization_pct", "sm_clock_mhz", "temperature_c", "power_w", "throttle")
-}
+UNKNOWN = dict.fromkeys(SAMPLED, "[N/A]")
 
 
 class TestFakeGpus(MonitorContract):
@@ -93,7 +98,7 @@ def test_a_hanging_nvidia_smi_is_killed_with_its_children_and_switched_off_after
 ) -> None:
     pid_file = tmp_path / "pid"
     program = stand_in(f"trap '' TERM\nsleep 30 & echo $! > {pid_file}\nwait")
-    smi = NvidiaSmi(program=program, timeout_s=0.2, max_timeouts=2)
+    smi = NvidiaSmi(program=program, timeout_s=0.5, max_timeouts=2)
     began_s = time.monotonic()
 
     codes = []
@@ -103,7 +108,7 @@ def test_a_hanging_nvidia_smi_is_killed_with_its_children_and_switched_off_after
         codes.append(caught.value.code)
 
     assert codes == ["timeout", "timeout", "switched_off"]
-    assert time.monotonic() - began_s < 2
+    assert time.monotonic() - began_s < 5
     assert not _is_running(int(pid_file.read_text()))
 
 

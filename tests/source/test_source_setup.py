@@ -161,6 +161,17 @@ def test_tracked_files_that_the_command_changes_are_noted_and_accepted(
         add_worktree(repo.path, resolve_commit(repo.path, "HEAD"), cache)
 
 
+def test_a_worktree_whose_set_up_was_cut_short_is_made_again(
+    worktree: Path, log: Path, repo: Repo, cache: Path
+) -> None:
+    with pytest.raises(SourceError, match="exit code 1"):
+        setup(worktree, "echo half >> a.py; touch half; false", log)
+
+    assert add_worktree(repo.path, resolve_commit(repo.path, "HEAD"), cache) == worktree
+    assert (worktree / "a.py").read_text() == "a = 1\n"
+    assert not (worktree / "half").exists()
+
+
 def test_a_shell_is_found_without_bash(worktree: Path, log: Path, tmp_path: Path) -> None:
     run_setup(worktree, "echo $0", {"PATH": str(tmp_path)}, 30.0, log)
 

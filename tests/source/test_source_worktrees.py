@@ -3,7 +3,6 @@ from __future__ import annotations
 import multiprocessing
 import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,18 +11,16 @@ from interlace.errors import SourceError
 from interlace.source import (
     Worktree,
     add_worktree,
-    default_cache_dir,
     hold_worktrees,
-    lfs_pointers,
     list_worktrees,
     remove_worktrees,
     resolve_commit,
 )
 
 if TYPE_CHECKING:
-    from tests.source.conftest import Repo
+    from pathlib import Path
 
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n"
+    from tests.source.conftest import Repo
 
 
 def add(repo: Repo, cache: Path, revision: str = "HEAD") -> Path:
@@ -116,74 +113,6 @@ def test_a_folder_that_interlace_did_not_make_is_never_touched(repo: Repo, cache
         add(repo, cache)
     assert remove_worktrees(repo.path, cache) == []
     assert (path / "mine").read_text() == "precious"
-
-
-def half_made(repo: Repo, path: Path, kind: str) -> None:
-    """Leave behind what a kill -9 leaves at different moments of `git worktree add`."""
-    record = repo.path / ".git/worktrees" / path.name
-    marker = path.with_name(f"{path.name}.json")
-    marker.write_text(marker.read_text().replace('"complete": true', '"complete": false'))
-    if kind == "only the marker":
-        repo.git("worktree", "remove", "--force", str(path))
-    elif kind == "a record without a path":
-        (record / "gitdir").unlink()
-        (record / "locked").write_text("initializing")
-    elif kind == "a locked record, no folder":
-        (record / "locked").write_text("initializing")
-        shutil.rmtree(path)
-    elif kind == "no index, half the files":
-        (record / "index").unlink()
-        (record / "index.lock").write_text("")
-        (path / "a.py").unlink()
-    elif kind == "no git file":
-        (path / ".git").unlink()
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "only the marker",
-        "a record without a path",
-        "a locked record, no folder",
-        "no index, half the files",
-        "no git file",
-    ],
-)
-def test_a_half_made_worktree_is_made_again_and_leaves_no_trace(repo: Repo, cache: Path, kind: str) -> None:
-    two_commits(repo)
-    before = repo.digest()
-    path = add(repo, cache)
-    half_made(repo, path, kind)
-
-    assert add(repo, cache) == path
-    assert (path / "a.py").read_text() == "a = 2\n"
-    assert [item.name for item in (repo.path / ".git/worktrees").iterdir()] == [path.name]
-    remove_worktrees(repo.path, cache)
-    assert repo.digest() == before
-
-
-@pytest.mark.parametrize("kind", ["a record without a path", "a locked record, no folder", "no git file"])
-def test_a_half_made_worktree_can_be_removed(repo: Repo, cache: Path, kind: str) -> None:
-    two_commits(repo)
-    before = repo.digest()
-    path = add(repo, cache)
-    half_made(repo, path, kind)
-
-    assert list_worktrees(repo.path, cache)[0].complete is False
-    assert remove_worktrees(repo.path, cache) == [path]
-    assert repo.digest() == before
-
-
-def test_what_a_kill_leaves_before_the_first_marker_is_removed(repo: Repo, cache: Path) -> None:
-    two_commits(repo)
-    shelf = add(repo, cache).parent
-    remove_worktrees(repo.path, cache)
-    shelf.mkdir()
-    (shelf / ".lock").write_text("")
-    (shelf / ".0123456789ab.json.x1y2").write_text('{"sha": ')
-
-    assert remove_worktrees(repo.path, cache) == []
-    assert not any(cache.iterdir())
 
 
 def test_a_worktree_that_git_forgot_is_made_again(repo: Repo, cache: Path) -> None:
@@ -362,79 +291,3 @@ def test_worktrees_that_a_sweep_holds_are_not_removed(repo: Repo, cache: Path) -
         assert (path / "a.py").is_file()
 
     assert remove_worktrees(repo.path, cache) == [path]
-
-
-@pytest.mark.parametrize(
-    ("environ", "expected"),
-    [
-        ({"XDG_CACHE_HOME": "/x", "HOME": "/h"}, "/x/interlace/worktrees"),
-        ({"HOME": "/h"}, "/h/.cache/interlace/worktrees"),
-        ({"XDG_CACHE_HOME": "", "HOME": "/h"}, "/h/.cache/interlace/worktrees"),
-        ({"XDG_CACHE_HOME": "relative", "HOME": "/h"}, "/h/.cache/interlace/worktrees"),
-    ],
-)
-def test_the_cache_folder_follows_xdg(environ: dict[str, str], expected: str) -> None:
-    assert default_cache_dir(environ) == Path(expected)
-
-
-def test_without_a_home_the_cache_folder_has_to_be_given() -> None:
-    with pytest.raises(SourceError, match=r"set source\.cache_dir"):
-        default_cache_dir({})
-
-
-# ---------------------------------------------------------------- LFS
-
-
-def with_pointers(repo: Repo, count: int) -> None:
-    files = {f"data/{number}.bin": POINTER for number in range(count)}
-    repo.commit("pointers", {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n", **files})
-
-
-def test_lfs_pointers_are_named_with_what_to_run(repo: Repo, cache: Path) -> None:
-    with_pointers(repo, 7)
-
-    with pytest.raises(SourceError) as caught:
-        add(repo, cache)
-
-    message = str(caught.value)
-    assert "data/0.bin, data/1.bin, data/2.bin, data/3.bin, data/4.bin and 2 more" in message
-    assert f"git -C {repo.path} lfs fetch origin" in message
-    assert list_worktrees(repo.path, cache) == []
-
-
-def test_lfs_pointers_can_be_accepted_and_are_remembered(repo: Repo, cache: Path) -> None:
-    with_pointers(repo, 1)
-    commit = resolve_commit(repo.path, "HEAD")
-
-    path = add_worktree(repo.path, commit, cache, pointers="ignore")
-
-    assert lfs_pointers(path) == ("data/0.bin",)
-    assert add_worktree(repo.path, commit, cache, pointers="ignore") == path
-    with pytest.raises(SourceError, match="are pointers, not content"):
-        add_worktree(repo.path, commit, cache)
-
-
-def test_lfs_content_and_files_outside_lfs_are_no_pointers(repo: Repo, cache: Path) -> None:
-    repo.commit("no pointers", {".gitattributes": "*.bin filter=lfs\n", "a.bin": "content", "b.txt": POINTER})
-
-    assert lfs_pointers(add(repo, cache)) == ()
-
-
-def test_lfs_pointers_in_a_submodule_are_found(repo: Repo, other: Repo, cache: Path) -> None:
-    with_pointers(other, 1)
-    repo.add_submodule(other, "libs/a")
-    repo.commit("with libs/a", {})
-
-    with pytest.raises(SourceError, match=r"libs/a/data/0\.bin"):
-        add(repo, cache)
-
-
-def test_an_lfs_filter_that_is_missing_gets_the_lfs_hint(repo: Repo, cache: Path) -> None:
-    with_pointers(repo, 1)
-    repo.git("config", "filter.lfs.smudge", "git-lfs-that-is-missing smudge -- %f")
-    repo.git("config", "filter.lfs.required", "true")
-
-    with pytest.raises(SourceError, match="Git LFS content is missing: install git-lfs"):
-        add(repo, cache)
-    assert list_worktrees(repo.path, cache) == []
-    assert not (repo.path / ".git/worktrees").exists()

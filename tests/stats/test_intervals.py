@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats as scipy_stats
 
-from interlace.stats import estimate, expected_best, holm, noise_floor, quantum, resolution_bound, rounds_needed
+from interlace.stats import (
+    estimate,
+    expected_best,
+    holm,
+    noise_floor,
+    quantum,
+    resolution_bound,
+    rounds_needed,
+)
 from interlace.stats.interval import sign_flip_p, signed_rank_interval
 
 LOGS = np.log(np.random.default_rng(3).normal(1.0, 0.004, (8, 5)) * [1.0, 0.98, 1.0, 1.01, 1.0])

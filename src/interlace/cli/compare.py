@@ -183,6 +183,7 @@ def judged(request: Request) -> Outcome:
     notes = (
         *ordered.order.notes,
         *ordered.notes,
+        *given.pairs_to_judge(ordered, arms),
         *unlike,
         *compared.notes,
         *log_notes(ordered.runs, measured, window),

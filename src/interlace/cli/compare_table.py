@@ -79,12 +79,12 @@ def _with_range(summaries: list[StepSummary], value: Callable[[StepSummary], flo
 
 
 def milliseconds(seconds: float) -> str:
-    """Write a time with one decimal from 10 ms on, two below, none from 10 s on."""
+    """Write a time with two decimals under 10 ms, one under 1 s, none above."""
     return f"{1000.0 * seconds:.{_places(seconds)}f} ms"
 
 
 def _places(seconds: float) -> int:
-    return 2 if seconds < 0.01 else 1 if seconds < 10.0 else 0  # noqa: PLR2004 (10 ms and 10 s, as documented)
+    return 2 if seconds < 0.01 else 1 if seconds < 1.0 else 0  # noqa: PLR2004 (10 ms, as said above)
 
 
 def _judged(candidate: Comparison | None) -> list[str]:

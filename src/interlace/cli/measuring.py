@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from datetime import datetime
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace import __version__
-from interlace.checkout import check_out
+from interlace.checkout import checked_out
 from interlace.cli import EXIT_INTERRUPTED
 from interlace.cli.deciding import decide
 from interlace.errors import UsageError
@@ -22,6 +23,7 @@ from interlace.node import fingerprint
 from interlace.plan import make_plan
 from interlace.report.terminal import TerminalObserver, next_steps, print_analysis, stdout
 from interlace.report.written import write_report
+from interlace.source import without_git_variables
 from interlace.sweepfile import write_sweep
 
 if TYPE_CHECKING:
@@ -52,15 +54,15 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
     observer = TerminalObserver(
         {arm.slug: arm.name for arm in sweep.arms}, len(plan.runs), sweep.config.rounds
     )
-    with locked(sweep_dir):
+    with locked(sweep_dir), contextlib.closing(open_source(sweep.config.monitor.source)) as gpus:
         for cut in close_cut_runs(sweep_dir, plan):
             observer.say(f"{cut.run.id} was cut; it is measured again")
         observer.say(f"{len(plan.runs)} runs of {len(sweep.arms)} arms into {sweep_dir.path}")
-        worktrees = check_out(sweep, sweep_dir.path, observer.say)
-        gpus = open_source(sweep.config.monitor.source)
         _write_node(sweep_dir, gpus)
         try:
-            execute(Lane(sweep_dir, sweep, worktrees, gpus, os.environ, observer), plan)
+            with checked_out(sweep, sweep_dir.path, observer.say) as trees:
+                environ = without_git_variables(os.environ)
+                execute(Lane(sweep_dir, sweep, trees, gpus, environ, observer), plan)
         except KeyboardInterrupt:
             observer.close()
             sys.stderr.write("interlace: interrupted; what was measured is kept\n")
@@ -68,7 +70,6 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
             return EXIT_INTERRUPTED
         finally:
             observer.close()
-            gpus.close()
             sweep_dir.state.unlink(missing_ok=True)
     return exit_code(_show(sweep_dir))
 

@@ -120,18 +120,18 @@ class TerminalObserver:
             self._live = None
         self._done.append(record)
         left = estimate_left_s(self._total - self._number, self._done)
-        self._console.print(Text(f"{self._where()}  {self._result(record)}  about {minutes(left)} left"))
+        self.say(f"{self._where()}  {self._result(record)}  about {minutes(left)} left")
 
     def _result(self, record: RunRecord) -> str:
         if record.status == "ok" and record.steps is not None:
             waited = f"  waited {record.gate_wait_s:.0f} s" if record.gate_wait_s >= 1 else ""
             return f"{milliseconds(record.steps.median_s)} a step  {record.wall_s:.1f} s{waited}"
-        message = record.cause.message if record.cause else ""
+        message = record.cause.message.splitlines()[0] if record.cause else ""
         return f"{record.status}: {message}"
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self._console.print(Text(text))
+        self._console.print(Text(text), soft_wrap=True)
 
     def close(self) -> None:
         """Take the progress line away."""

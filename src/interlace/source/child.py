@@ -66,7 +66,7 @@ def run_child(
 
 
 def end_orphans(worktree: Path) -> None:
-    """End programs that a killed Interlace left working on a worktree: git or a set-up command, still writing."""
+    """End programs that a killed Interlace left writing in a worktree: git, or a set-up command."""
     deadline = time.monotonic() + GRACE_S
     while (orphans := _tagged(worktree)) and time.monotonic() < deadline:
         for pid in orphans:

@@ -110,7 +110,8 @@ def run_git(
 ) -> GitResult:
     """Run git in a folder and say how it ended; a failure of git's is the caller's to judge.
 
-    `worktree` is given by calls that write in one (see `end_orphans`). Raises `SourceError` when git is not installed or does not end in time.
+    `worktree` is given by calls that write in one (see `end_orphans`). Raises `SourceError` when git is not
+    installed or does not end in time.
     """
     settings = [f"{name}={value}" for name, value in {**_SETTINGS, **(config or {})}.items()]
     options = [part for setting in settings for part in ("-c", setting)]

@@ -79,6 +79,12 @@ def accepted_state(worktree: Path) -> str:
     return _read_stamp(_stamp_path(worktree)).state
 
 
+def was_cut_short(worktree: Path) -> bool:
+    """Tell whether a set-up command changed tracked files and then failed, or was killed with Interlace."""
+    stamp = _read_stamp(_stamp_path(worktree))
+    return stamp.unfinished and tracked_state(worktree) != stamp.state
+
+
 def _run(worktree: Path, command: str, env: Mapping[str, str], timeout_s: float, log_path: Path) -> None:
     log_path.parent.mkdir(parents=True, exist_ok=True)
     with log_path.open("ab") as log:

@@ -21,7 +21,7 @@ from interlace.source.git import CHECKOUT_TIMEOUT_S, GitResult, printable, run_g
 from interlace.source.lfs import lfs_pointers, pointer_message
 from interlace.source.place import Marker, Place, cache_root, locked, read_marker, shelf
 from interlace.source.repository import Repository, open_repository
-from interlace.source.setup import accepted_state, tracked_state
+from interlace.source.setup import accepted_state, tracked_state, was_cut_short
 from interlace.source.submodules import Level, fill_submodules
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def add_worktree(
         marker = read_marker(place.marker_path)
         if marker is None and place.path.exists():
             raise SourceError(f"{place.path} is in the way and was not made by Interlace; move it away")
-        if marker is None or not marker.complete or not _is_linked(place.path, repository):
+        if marker is None or not marker.complete or not _is_usable(place.path, repository):
             marker = _make(repository, place, commit, pointers)
         _check_unchanged(repository, place.path, commit)
     _check_pointers(repository, commit, marker.pointers, pointers)
@@ -169,6 +169,10 @@ def _is_linked(path: Path, repository: Repository) -> bool:
         return False
     top, common_dir = asked.stdout.split("\n")[:2]
     return Path(top) == path and (path / common_dir).resolve() == repository.common_dir
+
+
+def _is_usable(path: Path, repository: Repository) -> bool:
+    return _is_linked(path, repository) and not was_cut_short(path)
 
 
 def _check_unchanged(repository: Repository, path: Path, commit: Commit) -> None:

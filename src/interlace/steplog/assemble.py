@@ -26,6 +26,7 @@ def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
     remarks = parsed.remarks
     _note_non_finite_extras(parsed.rows, remarks)
     ordered = sorted(parsed.rows, key=lambda row: row.line)
+    ordered = _without_epochs(ordered, remarks)
     rows = _numbered(_usable(_from_clock(ordered, remarks), remarks), remarks)
     if not rows:
         return None
@@ -74,6 +75,22 @@ def slowest_rank(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def _without_epochs(rows: list[Row], remarks: Remarks) -> list[Row]:
+    """Forget step numbers that start again with each epoch; a global counter goes on."""
+    for of_rank in _by_rank(rows).values():
+        for before, row in pairwise(of_rank):
+            epochs = _epoch(before), _epoch(row)
+            if epochs[0] < epochs[1] and row.step is not None and row.step <= _step(before):
+                remarks.note("per_epoch_counter", "the step counter starts again with each epoch")
+                return [row._replace(step=None) for row in rows]
+    return rows
+
+
+def _epoch(row: Row) -> float:
+    extra = row.extra or {}
+    return extra.get("epoch", extra.get("Epoch", math.nan))
+
+
 def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     """Take step times from the cumulative clock where the log has nothing else; the first step has none."""
     if not rows or not all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows):
@@ -86,7 +103,7 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
         for before, row in pairwise(of_rank):
             steps = _step(row) - _step(before) if row.step is not None else 1
             if steps > 0:
-                timed.append(row._replace(step_s=(row.end_s - before.end_s) / steps))
+                timed.append(row._replace(step_s=round((row.end_s - before.end_s) / steps, 9)))
     return sorted(timed, key=lambda row: row.line)
 
 
@@ -156,7 +173,7 @@ def _unlabelled_ranks(rows: list[Row], times_each: Counter[int | None]) -> int:
     if usual == 1 or steps < 0.9 * len(times_each):
         return 0
     turns_back = sum(_step(b) <= _step(a) for a, b in pairwise(rows))
-    return usual if turns_back >= len(times_each) * (usual - 1) / 2 else 0
+    return usual if turns_back > len(times_each) * (usual - 1) / 2 else 0
 
 
 def _slowest_rows(rows: list[Row]) -> list[Row]:

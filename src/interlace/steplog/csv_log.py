@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+LONGEST_ROW_CHARS = 100_000  # below the limit of the csv module
 _DELIMITERS = ",;\t|"
 _NAME = re.compile(r"[A-Za-z_][\w ./()\[\]%-]*")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
@@ -141,6 +142,8 @@ def _header(line: str) -> tuple[str, list[str]] | None:
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
+    if len(line) > LONGEST_ROW_CHARS:
+        return []
     return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
 
 

@@ -79,12 +79,10 @@ class Rows:
         self.remarks = remarks
         self._options = options
         self._rows: list[Row] = []
-        self._epochs: dict[int, tuple[float, int]] = {}
         self._dates: list[float] = []
         self._bare: set[str] = set()
         self._world_size: int | None = None
         self._without_time = self._validation = 0
-        self._per_epoch = False
 
     def add(self, fields: Mapping[str, Any], line: int, shown: str) -> None:
         """Take one row in; a row that is not understood becomes an error with its line."""
@@ -114,7 +112,6 @@ class Rows:
             extra=_extras(fields, layout) or None,
             line=line,
         )
-        self._watch_epochs(fields, row)
         if layout.clock and (at := unix_s_of(fields[layout.clock])) is not None:
             self._dates.append(at)
         self._rows.append(row)
@@ -131,15 +128,6 @@ class Rows:
         number = parse_duration(repr(value) if isinstance(value, float) else str(value), unit)
         return (math.nan if number.value is None else number.value), number.warning
 
-    def _watch_epochs(self, fields: Mapping[str, Any], row: Row) -> None:
-        epoch = _number(fields.get("epoch"))
-        if epoch is None or row.step is None:
-            return
-        before = self._epochs.get(row.rank)
-        if before and epoch > before[0] and row.step <= before[1]:
-            self._per_epoch = True
-        self._epochs[row.rank] = (epoch, row.step)
-
     def parsed(self, *, ended: bool = False) -> Parsed:
         """Return the rows and the notes about them."""
         rows, note = self._rows, self.remarks.note
@@ -153,12 +141,6 @@ class Rows:
                 "unit_assumed",
                 f"`{key}` names no unit: taken as {self._options.unit} (unit= changes that)",
             )
-        if self._per_epoch:
-            note(
-                "per_epoch_counter",
-                "the step counter starts again each epoch: steps are counted in their order",
-            )
-            rows = [row._replace(step=None) for row in rows]
         if self._validation:
             note("validation_rows", f"{self._validation} rows of validation or test were left out")
         if self._without_time:

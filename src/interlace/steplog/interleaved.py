@@ -177,7 +177,7 @@ class _Starts:
         start = match.start()
         if start == 0 or text[start - 1].isspace() or text[start - 1] in _OPEN:
             return False
-        if not (text[start - 1].isalpha() or text[start - 1] == "_"):
+        if not (text[start - 1].isalpha() or text[start - 1] == "_") or not match[0][0].isalpha():
             return True
         word = re.search(r"\w+$", text[:start])
         whole = (word[0] if word else "") + (_WORD.match(match[0]) or [""])[0]

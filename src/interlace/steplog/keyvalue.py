@@ -39,7 +39,7 @@ _RANK = re.compile(
 )
 _KEY = re.compile(
     r"(?<![\w./\-])(?P<key>(?:\w+/)*[A-Za-zµ]\w*(?:[ /\-](?:time|duration|per|step|iteration|iter|it)\b){0,3}"
-    r"(?:\s?[(\[]\w+[)\]])?)[\"']?\s*[=:]\s*[\"']?",
+    r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
 )
 _VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,]\d)", re.IGNORECASE)
 _NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
@@ -47,7 +47,8 @@ _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
     re.IGNORECASE,
 )
-_ANY_TIME = re.compile(r"step|iter|batch|/it", re.IGNORECASE)
+_EPOCH = re.compile(r"(?<![\w./])epoch\s*[:=\[\s]\s*[\[(]?\s*(\d+)(?![\w.])", re.IGNORECASE)
+_ANY_TIME = re.compile(r"step|iter|batch|(?:/|per[_ ])it[\s=:\"']", re.IGNORECASE)
 _SPLIT = re.compile(
     rf"(?<![\w./])(?:mode|phase|split|stage)[\"']?\s*[=:]\s*[\"']?(?:{'|'.join(NOT_TRAINING)})\b",
     re.IGNORECASE,
@@ -102,8 +103,10 @@ class KeyValueReader:
             if record.goes_on and found:
                 carried = text[found[-1].start :][-KEPT_CHARS:]
                 text, found = text[: found[-1].start], found[:-1]
-            for this, following in zip(found, [*found[1:], None], strict=True):
-                state.add(this, text[this.start : following.start if following else len(text)], record)
+            # What stands before the first record (a date, the epoch, the loss) belongs to it.
+            starts = [0, *(f.start for f in found[1:]), len(text)]
+            for n, this in enumerate(found):
+                state.add(this, text[starts[n] : starts[n + 1]], record)
         return state.parsed()
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
@@ -119,12 +122,11 @@ class KeyValueReader:
         return steps_in
 
 
-def hint(head: str) -> str | None:
-    """Say which step time was seen but not taken, because nothing states its unit."""
+def without_unit(head: str) -> str | None:
+    """Return the first step time that was seen but not taken, because nothing states its unit."""
     for line in head.split("\n"):
         for token in _times(line, named=True):
-            shown = shorten(line[token.start : token.end], 40)
-            return f"`{shown}` states no unit: say reader=keyvalue unit=s (or ms)"
+            return shorten(line[token.start : token.end], 40)
     return None
 
 
@@ -232,12 +234,10 @@ def _has_unit(shown: str) -> bool:
 
 def _tokens(text: str, *, named: bool) -> list[_Token]:
     times = list(_times(text, named=named))
-    found = list(times)
-    for match in _STEP.finditer(text):
-        if not any(t.start <= match.start() < t.end for t in times):
-            found.append(_Token(match.start(), "step", match["key"], match["number"], match.end()))
-    found += [_rank_token(match) for match in _RANK.finditer(text)]
-    return sorted(found)
+    # "time per step: 310 ms" is no step 310.
+    steps = [m for m in _STEP.finditer(text) if not any(t.start <= m.start() < t.end for t in times)]
+    numbered = [_Token(m.start(), "step", m["key"], m["number"], m.end()) for m in steps]
+    return sorted([*times, *numbered, *map(_rank_token, _RANK.finditer(text))])
 
 
 def _rank_token(match: re.Match[str]) -> _Token:
@@ -281,6 +281,8 @@ def _rank(tokens: dict[str, _Token]) -> int:
 
 def _extras(text: str, taken: set[str]) -> dict[str, float]:
     found: dict[str, float] = {}
+    if epoch := _EPOCH.search(text):
+        found["epoch"] = float(epoch[1])
     for match in _PAIR.finditer(text):
         key = match["key"]
         if key in taken or key.lower() in {"rank", *STEP_KEYS} or key in found:

@@ -51,7 +51,7 @@ class LerobotReader:
 
     def recognise(self, head: str) -> str | None:
         """Recognise `step:1 smpl:2 ... step_s:` or, of 0.6.1, `... updt_s: data_s:`."""
-        for line in head.split("\n"):
+        for line in head.split("\n") if "smpl:" in head else ():
             match = _RECORD.search(line)
             if match and (key := next((k for k in ("step_s:", "updt_s:") if k in match["rest"]), None)):
                 return f"'{key}' records like `{shorten(match[0], 60)}`"
@@ -183,7 +183,7 @@ def _finer(
         return {}
     remarks.note(
         "finer_from_smps",
-        f"{len(finer)} of {len(found)} times are {batch} samples / smp/s, finer than the printed milliseconds",
+        f"{len(finer)} of {len(found)} times are {batch} samples / smp/s, finer than the printed times",
     )
     return finer
 

@@ -79,8 +79,13 @@ def parse_duration(text: str, unit: Unit = "s") -> Number:
         return number
     if match["unit"]:
         times, divided_by = _UNIT_NAMES[match["unit"].lower()]
-        return Number(number.value * times / divided_by)
-    return Number(number.value / PER_SECOND[unit])
+        return Number(_scaled(number.value, times, divided_by))
+    return Number(_scaled(number.value, 1.0, PER_SECOND[unit]))
+
+
+def _scaled(value: float, times: float, divided_by: float) -> float:
+    # 15 digits: 312.4 ms is 0.3124 s, not 0.31239999999999996.
+    return value if times == divided_by else float(f"{value * times / divided_by:.15g}")
 
 
 def unit_named(name: str) -> Unit | None:

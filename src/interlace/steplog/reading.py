@@ -47,20 +47,22 @@ def _chosen(path: Path, head: str, reader: str, options: Options) -> tuple[Reade
         return registry.reader_named("pattern"), f"pattern: {options.pattern}, as asked"
     if reader != "auto":
         return registry.reader_named(reader), f"{reader}: as asked"
-    found = registry.recognised(head) or _recognised_below(path)
+    found = registry.recognised(head, options) or _recognised_below(path, options)
     if found is None:
-        raise ReadError(_nothing(path, head, "no reader recognises it", keyvalue.hint(head)))
+        seen = keyvalue.without_unit(head)
+        hint = f"`{seen}` states no unit: say reader=keyvalue unit=s (or ms)" if seen else None
+        raise ReadError(_nothing(path, head, "no reader recognises it", hint))
     return found
 
 
-def _recognised_below(path: Path) -> tuple[Reader, str] | None:
+def _recognised_below(path: Path, options: Options) -> tuple[Reader, str] | None:
     """Look for the first record below a long preamble."""
     with path.open("rb") as file:
         file.seek(CHUNK_BYTES)
         before = b""
         while (at := file.tell()) < SEARCHED_BYTES and (data := file.read(CHUNK_BYTES)):
             # The end of the last block again, so that no record is cut in two.
-            found = registry.recognised(text_of(before + data), top=False)
+            found = registry.recognised(text_of(before + data), options, top=False)
             if found:
                 return found[0], f"{found[1]} (below {at // 1024} KiB of other output)"
             before = data[-4096:]

@@ -9,7 +9,7 @@ from interlace.errors import UsageError
 from interlace.steplog import csv_log, interlace_log, jsonl, keyvalue, lerobot, pattern
 
 if TYPE_CHECKING:
-    from interlace.steplog.model import Reader
+    from interlace.steplog.model import Options, Reader
 
 READERS: tuple[Reader, ...] = (
     interlace_log.READER,
@@ -36,9 +36,14 @@ def reader_named(name: str) -> Reader:
     raise UsageError(f"reader={name} is not known{meant}; choose one of {', '.join(names())}")
 
 
-def recognised(head: str, *, top: bool = True) -> tuple[Reader, str] | None:
-    """Return the first reader that recognises a stretch of a log, and why; `top`: the log begins with it."""
+def recognised(head: str, options: Options, *, top: bool = True) -> tuple[Reader, str] | None:
+    """Return the first reader that recognises a stretch of a log, and why; `top`: the log begins with it.
+
+    Where the user states a unit, a step time that has none in the log is good enough.
+    """
     for reader in READERS:
         if (top or reader.anywhere) and (why := reader.recognise(head)):
             return reader, f"{reader.name}: {why}"
+    if options.unit != "s" and (shown := keyvalue.without_unit(head)):
+        return keyvalue.READER, f"keyvalue: `{shown}`, in {options.unit} as asked"
     return None

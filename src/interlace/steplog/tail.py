@@ -1,4 +1,4 @@
-"""The only reader of logs that still grow: the newest step, from new bytes only. No pandas, bounded memory."""
+"""The only reader of logs that still grow: the newest step, from new bytes only. No pandas, little memory."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ class _File:
         self._waiting += texts
         self._waiting_chars += sum(map(len, texts))
         # At the top of a file a format may need its first lines; further down one record is enough.
-        found = registry.recognised("\n".join(self._waiting if self._top else texts), top=self._top)
+        found = registry.recognised(
+            "\n".join(self._waiting if self._top else texts), self._options, top=self._top
+        )
         if found:
             self._use(found[0].name)
         elif self._waiting_chars <= SEARCHED_CHARS:

@@ -1,0 +1,241 @@
+"""The commands as a user types them, on a trainer without torch under the plain launcher."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import interlace
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("clean_env")
+
+QUICK = ["launchers=plain", "gate=off", "measure.window=[2,6]", "workload.steps=6", "burn_in=false", "rounds=2"]
+
+
+def git(repo: Path, *arguments: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    ended = subprocess.run(["git", *identity, *arguments], cwd=repo, capture_output=True, text=True, check=True)
+    return ended.stdout.strip()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """Three commits of a trainer: 40 ms a step, 20 ms a step, and a change of a comment."""
+    folder = tmp_path / "repo"
+    (folder / "src").mkdir(parents=True)
+    git(folder, "init", "-q")
+    trainer = (
+        "import time\nfrom interlace.recorder import StepRecorder\nimport speed\n"
+        "with StepRecorder() as recorder:\n    for _ in range(6):\n        time.sleep(speed.STEP_S)\n"
+        "        recorder.step()\n"
+    )
+    (folder / "train.py").write_text(trainer)
+    for message, text in (("slow", "STEP_S = 0.04\n"), ("fast", "STEP_S = 0.02\n"), ("comment", "STEP_S = 0.02  #\n")):
+        (folder / "src" / "speed.py").write_text(text)
+        git(folder, "add", "-A")
+        git(folder, "commit", "-qm", message)
+    return folder
+
+
+def swept(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return interlace("sweep", "workload=command", *QUICK, *arguments, cwd=tmp_path)
+
+
+def folder_of(tmp_path: Path) -> Path:
+    (path,) = (tmp_path / "outputs" / "command").iterdir()
+    return path
+
+
+def commits(tmp_path: Path, repo: Path) -> list[str]:
+    return [
+        "workload.command=python train.py", f"source.repo={repo}", "source.pythonpath=[src]",
+        "source.module=speed", f"source.cache_dir={tmp_path / 'cache'}",
+    ]  # fmt: skip
+
+
+def test_commits_of_a_repository_are_measured_each_from_its_own_checkout(tmp_path: Path, repo: Path) -> None:
+    before = git(repo, "status", "--porcelain=v2", "--branch"), git(repo, "stash", "list"), git(repo, "branch", "-a")
+
+    ended = swept(tmp_path, *commits(tmp_path, repo), "commit=HEAD~2,HEAD")
+
+    assert ended.returncode == 0, ended.stderr
+    report = json.loads((folder_of(tmp_path) / "report.json").read_text())
+    baseline, candidate = report["arms"]
+    assert (baseline["name"], baseline["subject"]) == ("HEAD~2", "slow")
+    assert (candidate["name"], candidate["subject"]) == ("HEAD", "comment")
+    assert candidate["comparison"]["verdict"] == "faster"
+    assert 0.4 < candidate["comparison"]["ratio"] < 0.7
+    assert "imports speed from" in ended.stderr
+    after = git(repo, "status", "--porcelain=v2", "--branch"), git(repo, "stash", "list"), git(repo, "branch", "-a")
+    assert after == before
+
+
+def test_a_range_is_a_ladder_with_its_start_as_the_baseline(tmp_path: Path, repo: Path) -> None:
+    ended = interlace(
+        "plan", "workload=command", *QUICK, *commits(tmp_path, repo), "commits=HEAD~2..HEAD", cwd=tmp_path
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    rows = [line.split() for line in ended.stdout.splitlines()[1:4]]
+    assert [row[-1] for row in rows] == ["slow", "fast", "comment"]
+    assert "(baseline)" in ended.stdout.splitlines()[1]
+    assert not (tmp_path / "outputs").exists()
+    assert not (tmp_path / "cache").exists()
+
+
+def test_named_arms_with_settings_environment_and_commits_are_mixed_in_a_file(tmp_path: Path, repo: Path) -> None:
+    sweeps = tmp_path / "mine" / "sweeps"
+    sweeps.mkdir(parents=True)
+    (sweeps / "ladder.yaml").write_text(
+        "# @package _global_\nname: ladder\ncumulative: true\narms:\n"
+        "  - {name: main, commit: HEAD~2}\n  - {name: fast, commit: HEAD}\n"
+        "  - {name: threads, set: [ranks.omp_num_threads=3], env: {MARK: 'on', N: 7}}\n"
+    )
+    ended = interlace(
+        "sweep", "--config-dir", str(tmp_path / "mine"), "sweeps=ladder", "workload=command", *QUICK,
+        *commits(tmp_path, repo), cwd=tmp_path,
+    )  # fmt: skip
+
+    assert ended.returncode == 0, ended.stderr
+    (sweep,) = (tmp_path / "outputs" / "ladder").iterdir()
+    (run,) = (sweep / "runs").glob("*-r1-threads")
+    env = json.loads((run / "env.json").read_text())
+    assert (env["MARK"], env["N"], env["OMP_NUM_THREADS"]) == ("on", "7", "3")
+    assert str(tmp_path / "cache") in env["PYTHONPATH"]
+
+
+def test_a_failed_arm_is_told_at_the_end_and_by_the_exit_code(tmp_path: Path, trainer: Path) -> None:
+    ended = swept(tmp_path, f"workload.command='python {trainer} 6 0.01','python {trainer} oops'")
+
+    assert ended.returncode == 1
+    assert "ValueError" in ended.stdout
+    assert "not judged" in ended.stdout
+
+
+def test_a_sweep_killed_at_any_moment_is_resumed_without_repeating_what_was_finished(
+    tmp_path: Path, trainer: Path
+) -> None:
+    argv = [sys.executable, "-m", "interlace", "sweep", "workload=command", *QUICK]
+    argv += [f"workload.command=python {trainer} 6 0.1", "env.A=1,2"]
+    argv = [a.replace("env.A", "+env.A") for a in argv]
+    orchestrator = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("outputs/*/*/runs/*/started.json"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    orchestrator.send_signal(signal.SIGKILL)
+    orchestrator.wait()
+    sweep = folder_of(tmp_path)
+    first = next((sweep / "runs").glob("000-*/record.json")).read_bytes()
+    stopped = interlace("status", str(sweep), "--json", cwd=tmp_path)
+    assert json.loads(stopped.stdout)["state"] == "stopped"
+
+    ended = interlace("resume", str(sweep), cwd=tmp_path)
+
+    assert ended.returncode == 0, ended.stderr
+    assert "was cut; it is measured again" in ended.stderr
+    assert next((sweep / "runs").glob("000-*/record.json")).read_bytes() == first
+    assert sorted(path.name for path in (sweep / "runs").glob("*.2")) == [next((sweep / "runs").glob("001-*.2")).name]
+    assert [arm["runs"] for arm in json.loads((sweep / "report.json").read_text())["arms"]] == [2, 2]
+    again = interlace("status", str(sweep), "--json", cwd=tmp_path)
+    assert json.loads(again.stdout)["state"] == "finished"
+
+
+def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "interlace", "sweep", "workload=command", *QUICK]
+    argv += ["workload.command=sleep 60", "+env.A=1,2"]
+    orchestrator = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("outputs/*/*/runs/*/started.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.2)
+
+    orchestrator.send_signal(signal.SIGINT)
+    stdout, stderr = orchestrator.communicate(timeout=60)
+
+    assert orchestrator.returncode == 130
+    assert "interlace resume" in stdout
+    assert "what was measured is kept" in stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rouns=3"], "unknown key 'rouns' in the configuration; did you mean 'rounds'?"),
+        (["rounds=0"], "rounds=0: at least one round is needed"),
+        (["workload=command", "workload.command=x"], "there is one arm only"),
+        (["workload=nope"], "Could not find 'workload/nope'"),
+        (["measure.window=[51,300]"], "ends after the last step of a run (workload.steps=120)"),
+        (["baseline=nope"], "baseline=nope is not an arm; the arms are baseline, fused-adamw, copy-of-baseline"),
+        (["measure.reader=nope"], "nope"),
+        (["workload=command", "workload.command=x", "commit=a,b"], "source.repo is not"),
+        (["workload=command", "workload.command=x", "commit=a,b", "source.repo=/nonexistent"], "/nonexistent"),
+    ],
+)
+def test_a_mistake_costs_one_clear_message_and_exit_code_2(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    ended = interlace("sweep", *arguments, cwd=tmp_path)
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("interlace: error: ")
+    assert message in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_fail_if_turns_a_verdict_into_an_exit_code(tmp_path: Path, repo: Path) -> None:
+    ended = swept(tmp_path, *commits(tmp_path, repo), "commit=HEAD,HEAD~2", "fail_if=slower")
+
+    assert ended.returncode == 3, ended.stdout
+
+
+def test_the_composed_configuration_can_be_printed_as_in_any_hydra_application(tmp_path: Path) -> None:
+    ended = interlace("sweep", "--cfg", "job", "rounds=7", cwd=tmp_path)
+
+    assert ended.returncode == 0
+    assert "rounds: 7" in ended.stdout
+
+
+def test_help_lists_the_groups_with_their_options(tmp_path: Path) -> None:
+    ended = interlace("sweep", "--help", cwd=tmp_path)
+
+    assert ended.returncode == 0
+    for line in ("workload: command, quickstart", "sweeps: aa, commits, quickstart, settings", "gate: fail, off, wait, warn"):
+        assert line in ended.stdout
+
+
+def test_a_plan_shows_arms_order_and_commands_and_writes_nothing(tmp_path: Path) -> None:
+    ended = interlace("plan", "rounds=2", cwd=tmp_path)
+
+    assert ended.returncode == 0
+    assert "round 1: baseline  copy-of-baseline  fused-adamw" in ended.stdout
+    assert "round 2: fused-adamw  copy-of-baseline  baseline" in ended.stdout
+    assert "interlace.workloads.quickstart" in ended.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_command_suggests_the_nearest(tmp_path: Path) -> None:
+    ended = interlace("sweeep", cwd=tmp_path)
+
+    assert (ended.returncode, ended.stderr) == (
+        2, "interlace: error: there is no command 'sweeep'; did you mean 'sweep'?\n",
+    )  # fmt: skip
+
+
+def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
+    ended = subprocess.run(
+        f"{sys.executable} -m interlace plan | head -1", shell=True, cwd=tmp_path, capture_output=True, text=True,
+        check=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+
+    assert ended.stderr == ""

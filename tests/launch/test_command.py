@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlace.errors import ConfigError
+from interlace.launch import build_launch, command_script, rank_command
+from interlace.launch.command import omp_threads
+from interlace.schema import Arm, RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
+
+WORKLOAD = WorkloadConfig("w", command="python train.py --lr 1e-4", python="/env/bin/python")
+CONFIG = SweepConfig("s", WORKLOAD, RanksConfig("accelerate", nproc_per_node=2))
+ARM = Arm("a", "a", (), CONFIG)
+RUN_DIR = Path("/out/runs/001-r1-a")
+RANK = (sys.executable, "-P", "-m", "interlace.rank", "--", "/env/bin/python", "train.py", "--lr", "1e-4")
+
+
+def argv(ranks: RanksConfig) -> tuple[str, ...]:
+    return build_launch(replace(ARM, config=replace(CONFIG, ranks=ranks)), RUN_DIR, None, {}).argv
+
+
+def test_accelerate_is_told_everything_explicitly_and_starts_several_processes_without_gpus() -> None:
+    assert argv(RanksConfig("accelerate", 2)) == (
+        "/env/bin/python", "-m", "accelerate.commands.accelerate_cli", "launch",
+        "--config_file=/out/runs/001-r1-a/accelerate.yaml", "--num_machines=1", "--num_processes=2",
+        "--main_process_port=0", "--mixed_precision=no", "--dynamo_backend=no", "--multi_gpu", "--no_python", *RANK,
+    )  # fmt: skip
+
+
+def test_a_single_rank_under_accelerate_is_no_multi_gpu() -> None:
+    assert "--multi_gpu" not in argv(RanksConfig("accelerate", 1))
+
+
+def test_the_users_own_accelerate_configuration_is_taken_instead_of_ours() -> None:
+    launch = build_launch(
+        replace(ARM, config=replace(CONFIG, ranks=RanksConfig("accelerate", 2, config_file="/c/fsdp.yaml"))),
+        RUN_DIR, None, {},
+    )  # fmt: skip
+
+    assert "--config_file=/c/fsdp.yaml" in launch.argv
+    assert launch.files == {}
+
+
+def test_torchrun_is_standalone() -> None:
+    assert argv(RanksConfig("torchrun", 4, args=["--max-restarts=0"])) == (
+        "/env/bin/python", "-m", "torch.distributed.run", "--standalone", "--nnodes=1", "--nproc-per-node=4",
+        "--max-restarts=0", "--no-python", *RANK,
+    )  # fmt: skip
+
+
+def test_a_plain_single_process_goes_through_the_wrapper_and_a_plain_launcher_does_not() -> None:
+    assert argv(RanksConfig("plain", 1)) == RANK
+    assert argv(RanksConfig("plain", 8)) == RANK[5:]
+
+
+def test_a_launchers_own_script_is_preferred_so_that_the_current_folder_shadows_nothing(tmp_path: Path) -> None:
+    for name in ("python", "accelerate"):
+        (tmp_path / name).touch()
+    workload = replace(WORKLOAD, python=str(tmp_path / "python"))
+
+    launch = build_launch(replace(ARM, config=replace(CONFIG, workload=workload)), RUN_DIR, None, {})
+
+    assert launch.argv[:2] == (str(tmp_path / "accelerate"), "launch")
+
+
+def test_placeholders_of_the_command_are_filled_and_other_braces_kept() -> None:
+    workload = replace(WORKLOAD, command="train --out={run_dir}/x --cfg='{a: 1}' {worktree}/t.py")
+
+    assert rank_command(workload, "python", {"run_dir": "/r", "worktree": "/w"}) == (
+        "train", "--out=/r/x", "--cfg={a: 1}", "/w/t.py",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["cd x && python t.py", "python t.py > log", "python t.py | tee log"])
+def test_shell_syntax_is_refused_because_no_shell_runs_the_command(command: str) -> None:
+    with pytest.raises(ConfigError, match="no shell runs it"):
+        rank_command(replace(WORKLOAD, command=command), "python", {})
+
+
+def test_an_unclosed_quote_and_an_empty_command_are_refused() -> None:
+    for command in ("python 't.py", "", "   "):
+        with pytest.raises(ConfigError, match=r"workload\.command"):
+            rank_command(replace(WORKLOAD, command=command), "python", {})
+
+
+@pytest.mark.parametrize(
+    ("ranks", "environ", "threads"),
+    [
+        (RanksConfig("accelerate", 2), {}, "1"),
+        (RanksConfig("torchrun", 2), {"OMP_NUM_THREADS": "4"}, "4"),
+        (RanksConfig("torchrun", 2, omp_num_threads=8), {"OMP_NUM_THREADS": "4"}, "8"),
+        (RanksConfig("plain", 1), {}, None),
+    ],
+)
+def test_omp_threads_are_set_and_not_left_to_the_launcher(
+    ranks: RanksConfig, environ: dict[str, str], threads: str | None
+) -> None:
+    assert omp_threads(ranks, environ) == threads
+
+
+def test_the_arms_environment_wins_over_ours_and_compile_caches_are_the_arms_own() -> None:
+    config = replace(CONFIG, env={"OMP_NUM_THREADS": "3", "X": "1"})
+
+    env = build_launch(replace(ARM, config=config), RUN_DIR, None, {"PATH": "/bin"}).env
+
+    assert (env["OMP_NUM_THREADS"], env["X"]) == ("3", "1")
+    assert env["TORCHINDUCTOR_CACHE_DIR"] == "/out/caches/a/inductor"
+    assert env["PATH"] == "/env/bin:/bin"
+
+
+def test_an_arm_with_a_checkout_runs_in_it_with_its_folders_on_pythonpath(tmp_path: Path) -> None:
+    config = replace(CONFIG, source=SourceConfig(repo="/r", pythonpath=["src", "."]))
+
+    launch = build_launch(replace(ARM, config=config), RUN_DIR, tmp_path, {"PYTHONPATH": "/own"})
+
+    assert launch.cwd == tmp_path
+    assert launch.env["PYTHONPATH"] == f"{tmp_path / 'src'}:{tmp_path}:/own"
+
+
+def test_command_sh_repeats_the_run_with_awkward_values_intact(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.environ['INTERLACE_X'], sys.argv[1:], os.getcwd())"
+    launch = replace(
+        build_launch(ARM, RUN_DIR, None, {}), argv=(sys.executable, "-c", code, "a b", "$HOME", "it's"),
+        env={"INTERLACE_X": "x 'y' $z"}, cwd=tmp_path,
+    )  # fmt: skip
+    script = tmp_path / "command.sh"
+    script.write_text(command_script(launch))
+
+    ended = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=True)
+
+    assert ended.stdout == f"x 'y' $z ['a b', '$HOME', \"it's\"] {tmp_path}\n"

@@ -1,0 +1,242 @@
+"""The lane loop with real processes: a plain launcher and a trainer without torch, so that it is quick."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+
+from interlace import execute as execute_module
+from interlace import watch
+from interlace.arms import name_slugs
+from interlace.execute import close_cut_runs, execute
+from interlace.files import SweepDir, write_json
+from interlace.lane import Lane, Silent
+from interlace.load import load
+from interlace.monitor.off import NoGpus
+from interlace.plan import make_plan
+from interlace.schema import (
+    Arm,
+    GateConfig,
+    MeasureConfig,
+    MonitorConfig,
+    Plan,
+    RanksConfig,
+    RunRecord,
+    Sweep,
+    SweepConfig,
+    WorkloadConfig,
+)
+from interlace.sweepfile import read_sweep, write_sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("clean_env")
+
+
+def config(command: str, **more: object) -> SweepConfig:
+    measure = MeasureConfig(window=[2, 5], timeout_s=20.0, stall_s=10.0, grace_s=0.5)
+    base = SweepConfig(
+        "s", WorkloadConfig("w", command=command, steps=5), RanksConfig("plain", 1), rounds=1, burn_in=False,
+        measure=measure, gate=GateConfig("off"), monitor=MonitorConfig(interval_s=0.1),
+    )  # fmt: skip
+    return replace(base, **more)  # type: ignore[arg-type]
+
+
+def lane(tmp_path: Path, *arms: tuple[str, SweepConfig]) -> tuple[Lane, Plan]:
+    named = name_slugs([Arm(name, "", (), configured) for name, configured in arms])
+    sweep = Sweep("s", tuple(named), named[0].slug, arms[0][1])
+    sweep_dir = SweepDir(tmp_path / "sweep")
+    plan = make_plan(sweep)
+    write_sweep(sweep_dir, sweep, plan, "test")
+    write_json(sweep_dir.plan, plan)
+    trees = {arm.slug: None for arm in named}
+    return Lane(sweep_dir, sweep, trees, NoGpus("none here"), os.environ, Silent()), plan
+
+
+def measured(tmp_path: Path, command: str, **more: object) -> RunRecord:
+    held, plan = lane(tmp_path, ("a", config(command, **more)))
+    (record,) = execute(held, plan)
+    return record
+
+
+def script(tmp_path: Path, text: str) -> str:
+    path = tmp_path / f"script{len(list(tmp_path.iterdir()))}.py"
+    path.write_text(text)
+    return f"python {path}"
+
+
+def test_a_finished_run_leaves_everything_that_repeats_and_explains_it(tmp_path: Path, trainer: Path) -> None:
+    record = measured(tmp_path, f"python {trainer} 5 0.02")
+
+    run_dir = tmp_path / "sweep" / "runs" / "000-r1-a"
+    assert (record.status, record.steps_seen, record.world_size_found) == ("ok", 5, 1)
+    assert record.steps is not None
+    assert (record.steps.first, record.steps.last, record.steps.n) == (2, 5, 4)
+    assert {path.name for path in run_dir.iterdir()} == {
+        "command.sh", "config.json", "env.json", "stdout.log", "stderr.log", "started.json", "steps", "ranks",
+        "steps.parquet", "monitor.parquet", "placement.json", "record.json",
+    }  # fmt: skip
+    assert json.loads((run_dir / "record.json").read_text())["format_version"] == 1
+    assert json.loads((run_dir / "placement.json").read_text())[0]["rank"] == 0
+    assert list(pd.read_parquet(run_dir / "steps.parquet")["step"]) == [1, 2, 3, 4, 5]
+
+
+def test_failing_arms_are_data_and_the_sweep_goes_on(tmp_path: Path, trainer: Path) -> None:
+    good = f"python {trainer} 5 0.01"
+    held, plan = lane(
+        tmp_path,
+        ("ok1", config(good)),
+        ("exit3", config("sh -c 'exit 3'")),
+        ("sigkill", config("sh -c 'kill -9 $$'")),
+        ("missing", config("/nonexistent/binary")),
+        ("ok2", config(good)),
+    )
+
+    ended = {record.run.arm: record for record in execute(held, plan)}
+
+    assert {arm: record.status for arm, record in ended.items()} == {
+        "ok1": "ok", "exit3": "failed", "sigkill": "killed", "missing": "failed", "ok2": "ok",
+    }  # fmt: skip
+    assert [ended[arm].returncode for arm in ("exit3", "sigkill", "missing")] == [3, -9, 127]
+
+
+def test_a_program_that_cannot_be_started_at_all_is_a_failed_run(tmp_path: Path) -> None:
+    record = measured(tmp_path, "/nonexistent/binary", ranks=RanksConfig("plain", 0))
+
+    assert (record.status, record.returncode) == ("failed", None)
+    assert record.cause is not None
+    assert "cannot start '/nonexistent/binary'" in record.cause.message
+
+
+def test_fewer_ranks_than_asked_fail_the_run(tmp_path: Path, trainer: Path) -> None:
+    record = measured(tmp_path, f"python {trainer} 5 0.01", ranks=RanksConfig("plain", 2))
+
+    assert record.status == "failed"
+    assert record.cause is not None
+    assert record.cause.code == "world_size"
+
+
+def test_a_run_that_hangs_after_its_last_step_is_ended_after_the_grace_and_counts(tmp_path: Path) -> None:
+    record = measured(
+        tmp_path,
+        script(
+            tmp_path,
+            "import time\nfrom interlace.recorder import StepRecorder\nr = StepRecorder()\n"
+            "for _ in range(5):\n    time.sleep(0.01); r.step()\nr.flush()\ntime.sleep(60)\n",
+        ),
+    )
+
+    assert record.status == "ok"
+    assert record.notes[0].startswith("measured, teardown failed: still there 0.5 s after the last step")
+
+
+def test_a_run_that_stops_making_steps_is_stalled(tmp_path: Path) -> None:
+    record = measured(
+        tmp_path, "sh -c 'echo step=1 step_s=0.1; sleep 60'",
+        measure=MeasureConfig(window=[2, 5], timeout_s=20.0, stall_s=0.5, grace_s=0.5),
+    )  # fmt: skip
+
+    assert record.status == "stalled"
+    assert record.cause is not None
+    assert record.cause.message == "no new step for measure.stall_s=0.5; 1 step seen"
+
+
+def test_a_log_without_steps_fails_the_run_and_shows_what_was_there(tmp_path: Path) -> None:
+    record = measured(tmp_path, "sh -c 'echo loss=0.5 lr=0.4'")
+
+    assert record.status == "failed"
+    assert record.cause is not None
+    assert record.cause.code == "no_steps_found"
+    assert "loss=0.5 lr=0.4" in record.cause.message
+
+
+def test_a_users_pattern_reads_the_captured_output(tmp_path: Path) -> None:
+    record = measured(
+        tmp_path, "sh -c 'for i in 1 2 3 4 5; do echo took $i 40 msec; done'",
+        measure=MeasureConfig(window=[2, 5], pattern=r"took (?P<step>\d+) (?P<step_s>\d+) msec", unit="ms"),
+    )  # fmt: skip
+
+    assert record.status == "ok"
+    assert record.steps is not None
+    assert record.steps.median_s == pytest.approx(0.04)
+
+
+def test_a_log_file_of_the_trainers_own_is_read_where_it_is_named(tmp_path: Path) -> None:
+    command = 'sh -c \'for i in 1 2 3 4 5; do echo "{\\"step\\": $i, \\"step_s\\": 0.25}" >> {run_dir}/m.jsonl; done\''
+    record = measured(tmp_path, command, measure=MeasureConfig(window=[2, 5], log="{run_dir}/m.jsonl"))
+
+    assert (record.status, record.reader) == ("ok", "jsonl")
+
+
+def test_an_interrupt_leaves_a_record_and_resuming_measures_only_what_is_missing(
+    tmp_path: Path, trainer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "TICK_S", 0.02)
+    command = f"python {trainer} 5 0.01"
+    held, plan = lane(tmp_path, ("a", config(command)), ("b", config(command)))
+
+    class Interrupting(Silent):
+        def progress(self, steps_seen: int, elapsed_s: float) -> None:
+            raise KeyboardInterrupt
+
+    first = plan.runs[0].arm
+    with pytest.raises(KeyboardInterrupt):
+        execute(replace(held, observer=Interrupting()), plan)
+    assert [record.status for record in load(held.sweep_dir.path).records] == ["interrupted"]
+
+    assert [record.run.arm for record in execute(held, plan)] == [run.arm for run in plan.runs]
+
+    tries = load(held.sweep_dir.path).runs
+    assert list(tries[tries["arm"] == first]["attempt"]) == [1, 2]
+    assert list(tries[tries["arm"] == first]["used"]) == [False, True]
+    assert execute(held, plan) == []
+
+
+def test_a_run_whose_orchestrator_was_killed_is_closed_with_its_left_over_ranks_ended(tmp_path: Path) -> None:
+    held, plan = lane(tmp_path, ("a", config("sleep 60")), ("b", config("sleep 60")))
+    code = f"import sys; sys.argv = ['interlace', 'resume', {str(held.sweep_dir.path)!r}]; "
+    code += "from interlace.cli import main; sys.exit(main())"
+    orchestrator = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    run_dir = held.sweep_dir.run(plan.runs[0].id, 1)
+    deadline = time.monotonic() + 20
+    while not (run_dir / "started.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    orchestrator.send_signal(signal.SIGKILL)
+    orchestrator.wait()
+
+    (closed,) = close_cut_runs(held.sweep_dir, plan)
+
+    assert closed.status == "interrupted"
+    assert closed.cause is not None
+    assert closed.cause.code == "cut"
+    assert "left-over processes were ended" in closed.cause.message
+    assert close_cut_runs(held.sweep_dir, plan) == []
+
+
+def test_after_a_long_pause_a_burn_in_run_comes_first_again(
+    tmp_path: Path, trainer: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = f"python {trainer} 5 0.01"
+    both = (("a", config(command, burn_in=True)), ("b", config(command, burn_in=True)))
+    held, plan = lane(tmp_path, *both)
+    execute(held, replace(plan, runs=plan.runs[:2]))
+    monkeypatch.setattr(execute_module, "LONG_PAUSE_S", -1.0)
+
+    assert [record.run.round for record in execute(held, plan)] == [0, 1]
+
+
+def test_what_was_decided_reads_back_from_the_sweep_file_unchanged(tmp_path: Path) -> None:
+    held, _ = lane(tmp_path, ("é: 'x', #1", config("python t.py --x='${a}' # {b}")), ("b", config("x")))
+
+    assert read_sweep(held.sweep_dir) == held.sweep
