@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,49 +10,29 @@ from hypothesis import strategies as st
 
 from interlace.arms import Point, axis_labels, build_sweep, check_window, cross, entries, name_slugs, slug
 from interlace.errors import ConfigError
-from interlace.schema import Arm, ArmConfig, RanksConfig, SweepConfig, WorkloadConfig
+from interlace.schema import Arm, ArmConfig, Axis, RanksConfig, Request, SweepConfig, WorkloadConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from interlace.schema import Sweep
 
-CONFIG = SweepConfig(
-    "s", WorkloadConfig("w", command="python t.py"), RanksConfig("accelerate", nproc_per_node=2)
-)
+CONFIG = SweepConfig("s", WorkloadConfig("w", command="python t.py"), RanksConfig("accelerate", nproc_per_node=2))
 
 
-@dataclass(frozen=True)
-class FakeAxis:
-    key: str
-    overrides: tuple[str, ...]
-    labels: tuple[str, ...]
+Change = Callable[[SweepConfig, Sequence[str]], SweepConfig]
 
 
-@dataclass(frozen=True)
-class FakeRequest:
-    """Composes nothing: the configuration is the base, or what `change` makes of it for given overrides."""
-
-    config: SweepConfig
-    axes: tuple[FakeAxis, ...] = ()
-    change: Callable[[SweepConfig, Sequence[str]], SweepConfig] = lambda config, _: config
-    plain: tuple[str, ...] = ()
-
-    def compose(self, overrides: Sequence[str]) -> SweepConfig:
-        return self.change(self.config, overrides)
+def built(config: SweepConfig, *axes: Axis, change: Change = lambda config, _: config) -> Sweep:
+    """Build without Hydra: an arm's configuration is the base, or what `change` makes of it."""
+    return build_sweep(Request((), axes, lambda overrides: change(config, overrides)), lambda _: None)
 
 
-def built(config: SweepConfig, *axes: FakeAxis, **more: object) -> Sweep:
-    return build_sweep(FakeRequest(config, axes, **more), lambda _: None)  # type: ignore[arg-type]
+def axis(key: str, *values: str) -> Axis:
+    return Axis(key, tuple(f"{key}={value}" for value in values), values)
 
 
-def axis(key: str, *values: str) -> FakeAxis:
-    return FakeAxis(key, tuple(f"{key}={value}" for value in values), values)
-
-
-def refusal(config: SweepConfig, *axes: FakeAxis, **more: object) -> str:
+def refusal(config: SweepConfig, *axes: Axis, change: Change = lambda config, _: config) -> str:
     with pytest.raises(ConfigError) as caught:
-        built(config, *axes, **more)
+        built(config, *axes, change=change)
     return str(caught.value)
 
 

@@ -42,7 +42,8 @@ def test_without_a_root_cause_block_the_agents_own_line_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("exitcode", "code"), [(-9, "killed"), (-11, "segfault"), (-6, "aborted"), (-7, "bus_error"), (137, "killed")]
+    ("exitcode", "code"),
+    [(-9, "killed"), (-11, "segfault"), (-6, "aborted"), (-7, "bus_error"), (137, "killed")],
 )
 def test_a_signal_in_one_rank_names_the_cause_though_the_launcher_exits_with_1(exitcode: int, code: str) -> None:
     cause = find_cause(ELASTIC.format(rank=3, code=exitcode), 1)
@@ -58,7 +59,7 @@ def test_a_signal_in_one_rank_names_the_cause_though_the_launcher_exits_with_1(e
         ("torch.OutOfMemoryError: HIP out of memory.", "cuda_oom"),
         ("RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried", "host_oom"),
         ("RuntimeError: DataLoader worker (pid 325) is killed by signal: Bus error. It is possible", "shm_exhausted"),
-        ("[c10d] The server socket has failed to bind to [::]:29400 (errno: 98 - Address already in use).", "port_in_use"),
+        ("[c10d] The server has failed to bind to [::]:29400 (errno: 98 - Address already in use).", "port_in_use"),
         ("DistNetworkError: port: 29500, code: -98, name: EADDRINUSE, message: address already in use", "port_in_use"),
         ("[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5", "nccl_timeout"),
         ("train.py: error: unrecognized arguments: --accelerator.ddp.bucket_cap_mb=25", "bad_arguments"),
@@ -70,7 +71,7 @@ def test_a_known_text_names_the_cause(text: str, code: str) -> None:
 
     assert cause is not None
     assert cause.code == code
-    assert text.split(":")[0] in cause.message
+    assert text.split(":", maxsplit=1)[0] in cause.message
 
 
 @pytest.mark.parametrize(

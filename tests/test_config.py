@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from interlace.config import Request, prepare_arguments, quote, run_hydra
+from interlace.config import prepare_arguments, quote, run_hydra
 from interlace.errors import ConfigError
-from interlace.schema import SweepConfig
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from interlace.schema import Request, SweepConfig
 
 
 def composed(*arguments: str) -> SweepConfig:
@@ -46,7 +47,8 @@ def refusal(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "sha", ["5e81234", "1234567", "3f4a1b2", "0123456", "12e3456", "9e00000", "980e663509", "0e12345", "1_000"]
+    "sha",
+    ["5e81234", "1234567", "3f4a1b2", "0123456", "12e3456", "9e00000", "980e663509", "0e12345", "1_000"],
 )
 def test_a_commit_that_looks_like_a_number_stays_text(sha: str) -> None:
     assert composed("workload=command", "workload.command=x", f"commit={sha}").commit == sha
@@ -67,7 +69,13 @@ def test_a_quoted_value_parses_back_to_itself(value: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    ["python t.py --lr=1e-3,2", "python t.py '{a: 1}' \"b c\"", "python t.py C:\\x\\", "é --name=[1,2] #1", "a\\'b"],
+    [
+        "python t.py --lr=1e-3,2",
+        "python t.py '{a: 1}' \"b c\"",
+        "python t.py C:\\x\\",
+        "é --name=[1,2] #1",
+        "a\\'b",
+    ],
 )
 def test_a_command_reaches_the_arm_as_typed(command: str) -> None:
     assert composed("workload=command", f"workload.command={command}").workload.command == command
@@ -108,9 +116,7 @@ def test_a_misspelt_key_beside_a_swept_one_is_still_what_is_reported() -> None:
 
 def test_a_wrong_type_names_the_key_and_both_types() -> None:
     assert refusal("rounds=two") == "rounds: expected int, got str"
-    assert refusal("workload.fused=3") == (
-        "workload.fused=3 is a whole number; true/false is expected, as in False"
-    )
+    assert refusal("workload.fused=3") == ("workload.fused=3 is a whole number; true/false is expected, as in False")
 
 
 def test_a_wrong_choice_lists_the_right_ones() -> None:

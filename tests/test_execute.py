@@ -187,7 +187,7 @@ def test_an_interrupt_leaves_a_record_and_resuming_measures_only_what_is_missing
 
     class Interrupting(Silent):
         def progress(self, steps_seen: int, elapsed_s: float) -> None:
-            raise KeyboardInterrupt
+            raise KeyboardInterrupt(steps_seen, elapsed_s)
 
     first = plan.runs[0].arm
     with pytest.raises(KeyboardInterrupt):

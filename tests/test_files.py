@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlace.errors import ReadError, UsageError
-from interlace.files import SweepDir, locked, make_sweep_dir, open_sweep_dir, read_json, write_json, write_text
+from interlace.files import (
+    SweepDir,
+    locked,
+    make_sweep_dir,
+    open_sweep_dir,
+    read_json,
+    write_json,
+    write_text,
+)
 from interlace.schema import Plan
 
 if TYPE_CHECKING:
@@ -64,10 +72,14 @@ def test_a_folder_that_is_no_sweep_suggests_the_newest_one_inside(tmp_path: Path
     for day in ("2026-01-01", "2026-01-02"):
         write_text(tmp_path / day / "plan.json", "{}")
 
-    with pytest.raises(UsageError, match="did you mean .*2026-01-02"):
+    with pytest.raises(UsageError, match=r"did you mean .*2026-01-02"):
         open_sweep_dir(tmp_path)
 
 
 def test_a_sweep_is_measured_by_one_process_at_a_time(tmp_path: Path) -> None:
-    with locked(SweepDir(tmp_path)), pytest.raises(UsageError, match="interlace status"), locked(SweepDir(tmp_path)):
+    with (
+        locked(SweepDir(tmp_path)),
+        pytest.raises(UsageError, match="interlace status"),
+        locked(SweepDir(tmp_path)),
+    ):
         pass

@@ -79,9 +79,7 @@ def test_what_our_last_run_left_behind_counts_by_its_memory() -> None:
 
 
 def test_gpus_that_cannot_be_read_are_not_taken_for_idle() -> None:
-    assert judge(GateEvidence(0.0, unreadable="GPU is lost"), GateConfig()) == (
-        "the GPUs cannot be read: GPU is lost",
-    )
+    assert judge(GateEvidence(0.0, unreadable="GPU is lost"), GateConfig()) == ("the GPUs cannot be read: GPU is lost",)
 
 
 # ---------------------------------------------------------------- the loop
@@ -99,17 +97,13 @@ def test_an_empty_node_passes_at_the_first_look() -> None:
 def test_memory_that_drains_late_is_waited_for_until_it_stays_away() -> None:
     source = gpus_holding(*([61000.0] * 7), 4.0)
 
-    result = wait_until_idle(
-        GateConfig(timeout_s=60, poll_s=1.0), source, cpu=quiet, clock=FakeClock(), stable_s=2.0
-    )
+    result = wait_until_idle(GateConfig(timeout_s=60, poll_s=1.0), source, cpu=quiet, clock=FakeClock(), stable_s=2.0)
 
     assert (result.ok, result.waited_s) == (True, 9.0)
 
 
 def test_memory_that_never_drains_is_given_up_at_the_time_limit_with_the_reason() -> None:
-    result = wait_until_idle(
-        GateConfig(timeout_s=10, poll_s=1.0), gpus_holding(39000.0), cpu=quiet, clock=FakeClock()
-    )
+    result = wait_until_idle(GateConfig(timeout_s=10, poll_s=1.0), gpus_holding(39000.0), cpu=quiet, clock=FakeClock())
 
     assert (result.ok, result.waited_s) == (False, 10.0)
     assert result.reasons == ("GPU 0: 39000 MiB in use, no process listed for it (gate.gpu_memory_mib=1024)",)
@@ -118,9 +112,7 @@ def test_memory_that_never_drains_is_given_up_at_the_time_limit_with_the_reason(
 def test_a_node_that_flickers_is_not_empty() -> None:
     loads = iter([90.0, 1.0, 90.0, 1.0, 90.0, 1.0, 90.0, 1.0])
 
-    result = wait_until_idle(
-        GateConfig(timeout_s=4, poll_s=1.0), NOBODY, cpu=lambda: next(loads), clock=FakeClock()
-    )
+    result = wait_until_idle(GateConfig(timeout_s=4, poll_s=1.0), NOBODY, cpu=lambda: next(loads), clock=FakeClock())
 
     assert (result.ok, result.reasons) == (
         False,
@@ -172,9 +164,7 @@ def test_a_driver_that_fails_is_evidence_and_no_exception() -> None:
 
 def test_a_process_of_our_own_tree_is_ours_and_another_living_one_is_foreign() -> None:
     mine, other = min(own_process_tree()), 1
-    source = gpus_holding(
-        2.0, processes=[ProcessList((GpuProcess(mine, "GPU-1"), GpuProcess(other, "GPU-1")))]
-    )
+    source = gpus_holding(2.0, processes=[ProcessList((GpuProcess(mine, "GPU-1"), GpuProcess(other, "GPU-1")))])
 
     (state,) = look(source, GateConfig(), cpu=quiet).gpus
 

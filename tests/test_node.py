@@ -82,9 +82,7 @@ def test_what_cannot_be_read_is_none_with_a_reason(tmp_path: Path) -> None:
     }
 
 
-def test_gpus_that_cannot_be_read_do_not_stop_the_fingerprint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_that_cannot_be_read_do_not_stop_the_fingerprint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> tuple[Gpu, ...]:
         raise GpuReadError("gpu_lost", "GPU is lost")
 
@@ -105,9 +103,7 @@ def test_this_machine_survives_the_way_through_json() -> None:
 
 
 def test_versions_come_from_metadata_and_absent_packages_are_left_out() -> None:
-    assert installed_versions(["psutil", "no-such-package"]) == {
-        "psutil": importlib.metadata.version("psutil")
-    }
+    assert installed_versions(["psutil", "no-such-package"]) == {"psutil": importlib.metadata.version("psutil")}
 
 
 def test_the_fingerprint_imports_no_torch() -> None:
@@ -116,10 +112,7 @@ def test_the_fingerprint_imports_no_torch() -> None:
         "fingerprint(NoGpus('x')); print(sorted({'torch', 'hydra', 'pandas', 'numpy'} & set(sys.modules)))"
     )
 
-    assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        == "[]\n"
-    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_a_quota_of_version_2_is_the_smallest_on_the_way_up(tmp_path: Path) -> None:
@@ -156,6 +149,4 @@ def test_a_quota_of_version_1_is_read_from_its_own_tree(tmp_path: Path) -> None:
 def test_the_map_for_the_ranks_leaves_out_gpus_that_cannot_be_placed() -> None:
     gpus = [Gpu(0, "GPU-1", "0000:1b:00.0", "H200", mig=(MigDevice("1g", 0, "MIG-a"),)), Gpu(None, "lost:1")]
 
-    assert gpu_map(gpus) == [
-        {"index": 0, "uuid": "GPU-1", "bus_id": "0000:1b:00.0", "name": "H200", "mig": ["MIG-a"]}
-    ]
+    assert gpu_map(gpus) == [{"index": 0, "uuid": "GPU-1", "bus_id": "0000:1b:00.0", "name": "H200", "mig": ["MIG-a"]}]

@@ -177,8 +177,7 @@ def test_a_gpu_whose_node_is_memory_alone_goes_to_the_nearest_cpus(tmp_path: Pat
 def test_two_equally_near_nodes_are_no_answer(tmp_path: Path) -> None:
     sysfs = tree(
         tmp_path,
-        TWO_NODES
-        | {"devices/system/node/online": "0-2\n", "devices/system/node/node2/distance": "80 80 10\n"},
+        TWO_NODES | {"devices/system/node/online": "0-2\n", "devices/system/node/node2/distance": "80 80 10\n"},
     )
 
     assert nearest_cpu_node(2, sysfs) is None

@@ -27,9 +27,7 @@ def test_a_node_that_is_not_there_is_refused_in_numactls_words() -> None:
     assert reason.startswith("numactl ")
 
 
-def test_a_numactl_that_hangs_or_is_missing_is_a_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_numactl_that_hangs_or_is_missing_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numactl, "PROBE_TIMEOUT_S", 0.1)
     monkeypatch.setenv("PATH", str(tmp_path))
     missing = numactl.why_not([0], frozenset({0}))

@@ -71,7 +71,7 @@ def test_ending_takes_the_whole_tree_also_what_left_the_session_or_lost_its_pare
         "sleeper = [sys.executable, '-c', 'import time; time.sleep(60)']\n"
         "a = subprocess.Popen(sleeper, start_new_session=True)\n"
         "b = subprocess.run([sys.executable, '-c', 'import subprocess, sys; "
-        "print(subprocess.Popen([sys.executable, \"-c\", \"import time; time.sleep(60)\"],"
+        'print(subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"],'
         " start_new_session=True, stdout=-3, stderr=-3).pid)'], capture_output=True, text=True)\n"
         "print(a.pid, b.stdout.strip(), flush=True)\n"
         "time.sleep(60)\n"
@@ -87,7 +87,10 @@ def test_ending_takes_the_whole_tree_also_what_left_the_session_or_lost_its_pare
 
 
 def test_a_program_that_ignores_being_asked_is_killed(tmp_path: Path) -> None:
-    child = begun(tmp_path, "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True); time.sleep(60)")
+    child = begun(
+        tmp_path,
+        "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True); time.sleep(60)",
+    )
     assert eventually(lambda: (tmp_path / "out").read_text() == "on\n")
 
     process.end(child.popen.pid, child.marker, grace_s=0.2)

@@ -138,9 +138,7 @@ def test_a_command_that_is_not_there_is_127_and_one_that_may_not_run_126(tmp_pat
     assert missing.returncode == 127
     assert missing.stderr.endswith("interlace rank: error: command not found: no-such-command\n")
     assert refused.returncode == 126
-    assert refused.stderr.endswith(
-        f"interlace rank: error: cannot start {tmp_path}/script: Permission denied\n"
-    )
+    assert refused.stderr.endswith(f"interlace rank: error: cannot start {tmp_path}/script: Permission denied\n")
 
 
 def test_help_goes_to_stdout() -> None:
@@ -192,9 +190,7 @@ def test_a_device_order_that_somebody_chose_is_kept() -> None:
     show = "import os; print(os.environ['CUDA_DEVICE_ORDER'])"
 
     assert rank("--", sys.executable, "-c", show).stdout == "PCI_BUS_ID\n"
-    assert (
-        rank("--", sys.executable, "-c", show, CUDA_DEVICE_ORDER="FASTEST_FIRST").stdout == "FASTEST_FIRST\n"
-    )
+    assert rank("--", sys.executable, "-c", show, CUDA_DEVICE_ORDER="FASTEST_FIRST").stdout == "FASTEST_FIRST\n"
 
 
 # ---------------------------------------------------------------- binding
@@ -211,18 +207,14 @@ def test_why_ranks_are_not_bound_is_said_once_per_node() -> None:
 def test_switched_off_leaves_the_rank_where_it_is(tmp_path: Path) -> None:
     sysfs = two_nodes(tmp_path, str(HERE[0]), str(HERE[-1]))
 
-    done = rank_on(
-        sysfs, "--", sys.executable, "-c", SHOW, INTERLACE_NUMA_BIND="off", INTERLACE_GPU_MAP=GPU_MAP
-    )
+    done = rank_on(sysfs, "--", sys.executable, "-c", SHOW, INTERLACE_NUMA_BIND="off", INTERLACE_GPU_MAP=GPU_MAP)
 
     assert (done.stdout, done.stderr) == (f"{HERE}\n", "interlace rank: unpinned: numa.bind=off\n")
 
 
 @needs_two_cpus
 @pytest.mark.parametrize(("local_rank", "cpu"), [("0", HERE[0]), ("1", HERE[1])])
-def test_a_rank_runs_on_the_cpus_of_its_gpu_and_reads_them_back(
-    tmp_path: Path, local_rank: str, cpu: int
-) -> None:
+def test_a_rank_runs_on_the_cpus_of_its_gpu_and_reads_them_back(tmp_path: Path, local_rank: str, cpu: int) -> None:
     sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
 
     done = rank_on(

@@ -113,13 +113,9 @@ def test_the_drivers_files_list_the_gpus_that_this_process_may_open(tmp_path: Pa
     )
 
 
-def test_nvidia_smi_is_asked_where_the_driver_has_no_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nvidia_smi_is_asked_where_the_driver_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "nvidia-smi"
-    program.write_text(
-        "#!/bin/sh\necho index, uuid\necho 0, GPU-1, 00000000:1B:00.0, NVIDIA H200, 5 MiB, [N/A]\n"
-    )
+    program.write_text("#!/bin/sh\necho index, uuid\necho 0, GPU-1, 00000000:1B:00.0, NVIDIA H200, 5 MiB, [N/A]\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 

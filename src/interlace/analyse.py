@@ -11,7 +11,6 @@ from interlace.compare import Comparison, Comparisons, compare
 from interlace.errors import InterlaceError
 from interlace.order import NOT_INTERLEAVED
 from interlace.stats import describe
-from interlace.steplog import slowest_rank
 
 if TYPE_CHECKING:
     from interlace.load import LoadedSweep
@@ -87,9 +86,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         window=(config.measure.window[0], config.measure.window[1]),
         rounds=judged.rounds if judged else (),
         planned_rounds=config.rounds,
-        arms=tuple(
-            _summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in loaded.sweep.arms
-        ),
+        arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in loaded.sweep.arms),
         troubles=tuple(_troubles(loaded)),
         notes=(*loaded.sweep.notes, *notes, *(judged.notes if judged else ()), *_run_notes(loaded)),
         left=_left(loaded),
@@ -102,9 +99,7 @@ STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "qu
 def _statistics(loaded: LoadedSweep, attempt: Attempt) -> dict[str, object]:
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     config = loaded.sweep.config
-    seen = describe(
-        slowest_rank(loaded.step_frame(attempt)), config.measure.window, config.stats.block
-    )
+    seen = describe(loaded.step_frame(attempt), config.measure.window, config.stats.block)
     return {
         "arm": next(arm.name for arm in loaded.sweep.arms if arm.slug == attempt.run.arm),
         "round": attempt.run.round,
@@ -133,9 +128,7 @@ def _compare(loaded: LoadedSweep, frame: pd.DataFrame) -> tuple[Comparisons | No
     return judged, []
 
 
-def _summary(
-    loaded: LoadedSweep, arm: Arm, counted: list[Attempt], comparison: Comparison | None
-) -> ArmSummary:
+def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Attempt], comparison: Comparison | None) -> ArmSummary:
     records = [one.record for one in counted if one.run.arm == arm.slug and one.record is not None]
     steps = [record.steps for record in records if record.steps is not None]
     planned = sum(run.arm == arm.slug and run.round > 0 for run in loaded.plan.runs)

@@ -6,13 +6,15 @@ import hashlib
 import itertools
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from interlace.errors import ConfigError
-from interlace.schema import Arm, ArmConfig, Sweep, SweepConfig
+from interlace.schema import Arm, Sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    from interlace.schema import ArmConfig, Axis, Request, SweepConfig
 
 SLUG_MAX_CHARS = 48
 """Run folders stay readable, and far below the 255 bytes a file name may have."""
@@ -24,22 +26,6 @@ SWEEP_WIDE = (
 """Keys that belong to the sweep as a whole; an arm cannot have its own."""
 
 
-class AxisLike(Protocol):
-    """One swept key; see `interlace.config.Axis`."""
-
-    key: str
-    overrides: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-class RequestLike(Protocol):
-    """What the shell asked for; see `interlace.config.Request`."""
-
-    plain: tuple[str, ...]
-    axes: tuple[AxisLike, ...]
-    compose: Callable[[Sequence[str]], SweepConfig]
-
-
 @dataclass(frozen=True)
 class Point:
     """An arm before it is composed: its name, and what it sets beyond the overrides of the whole sweep."""
@@ -49,7 +35,7 @@ class Point:
     env: dict[str, str] = field(default_factory=dict)
 
 
-def build_sweep(request: RequestLike, range_axis: Callable[[SweepConfig], AxisLike | None]) -> Sweep:
+def build_sweep(request: Request, range_axis: Callable[[SweepConfig], Axis | None]) -> Sweep:
     """Compose every arm of a request.
 
     `range_axis` turns the `commits:` range of a configuration into an axis (None without one): git is not
@@ -81,7 +67,7 @@ def entries(arms: Sequence[ArmConfig], *, cumulative: bool) -> list[Point]:
     return points
 
 
-def cross(points: Sequence[Point], axes: Sequence[AxisLike]) -> list[Point]:
+def cross(points: Sequence[Point], axes: Sequence[Axis]) -> list[Point]:
     """Return the product of the named arms and the swept axes; names show only what differs."""
     starts = list(points) or [Point("")]
     labels = axis_labels(axes)
@@ -94,7 +80,7 @@ def cross(points: Sequence[Point], axes: Sequence[AxisLike]) -> list[Point]:
     ]  # fmt: skip
 
 
-def axis_labels(axes: Sequence[AxisLike]) -> list[list[str]]:
+def axis_labels(axes: Sequence[Axis]) -> list[list[str]]:
     """Name each value of each axis: `abc1234` for a commit, `batch_size=8` for a setting, `slurm` for a group."""
     last = [axis.key.split(".")[-1] for axis in axes]
     return [
@@ -112,7 +98,7 @@ def _join(parts: Iterable[str]) -> str:
     return ",".join(part for part in parts if part) or "only"
 
 
-def _arm(request: RequestLike, point: Point) -> Arm:
+def _arm(request: Request, point: Point) -> Arm:
     config = request.compose([*request.plain, *point.overrides])
     return Arm(point.name, "", point.overrides, replace(config, env={**config.env, **point.env}))
 

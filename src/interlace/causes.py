@@ -38,12 +38,11 @@ class Ending:
 
 
 KNOWN = (
-    ("cuda_oom", r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|HIP out of memory"
-                 r"|CUBLAS_STATUS_ALLOC_FAILED", "a GPU ran out of memory"),
+    ("cuda_oom", r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|HIP out of memory|CUBLAS_STATUS_ALLOC_FAILED",
+     "a GPU ran out of memory"),
     ("host_oom", r"DefaultCPUAllocator: (can't|not enough)|^MemoryError|Cannot allocate memory",
      "the host ran out of memory"),
-    ("shm_exhausted", r"out of shared memory|insufficient shared memory|killed by signal: Bus error"
-                      r"|unable to (mmap|allocate|write|open) .*shared memory|No space left on device: '/dev/shm",
+    ("shm_exhausted", r"(out of|insufficient) shared memory|killed by signal: Bus error|unable to .*shared memory",
      "shared memory ran out (/dev/shm is too small, or full of what killed runs left)"),
     ("port_in_use", r"EADDRINUSE|[Aa]ddress already in use", "a port of the rendezvous was taken"),
     ("nccl_timeout", r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL",
@@ -117,7 +116,9 @@ def find_cause(text: str, returncode: int | None) -> Cause | None:
     if name in _SIGNAL_CODES:
         code, what = _SIGNAL_CODES[name]
         return Cause(code, f"{'rank ' + str(rank) if rank is not None else 'the program'} {what}", rank, exitcode)
-    last = re.findall(r"^(?:\[rank\d+\]:\s*)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b(?::.*)?)$", text, re.MULTILINE)
+    last = re.findall(
+        r"^(?:\[rank\d+\]:\s*)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b(?::.*)?)$", text, re.MULTILINE
+    )
     own = [line for line in last if "ChildFailedError" not in line and "CalledProcessError" not in line]
     who = f"rank {rank} failed" if rank is not None else f"exit code {returncode}"
     return Cause("exception" if own else "exit_code", f"{who}: {own[-1]}" if own else who, rank, exitcode)

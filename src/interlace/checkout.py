@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace import source
 from interlace.errors import ConfigError
+from interlace.schema import Axis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,23 +22,14 @@ SHOWN_SHA = 9
 """Characters of a commit that people read."""
 
 
-@dataclass(frozen=True)
-class CommitAxis:
-    """The commits of a range as one swept axis, oldest first."""
-
-    key: str
-    overrides: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-def range_axis(config: SweepConfig) -> CommitAxis | None:
+def range_axis(config: SweepConfig) -> Axis | None:
     """Turn `commits=A..B` into an axis: A, the ladder's baseline, then every commit up to B."""
     if config.commits is None:
         return None
     if config.commit is not None:
         raise ConfigError("commit= and commits= are both given; one says single revisions, the other a range")
     commits = source.expand_range(_repo(config), config.commits)
-    return CommitAxis(
+    return Axis(
         "commit",
         tuple(f"commit={commit.sha}" for commit in commits),
         tuple(commit.sha[:SHOWN_SHA] for commit in commits),
@@ -53,7 +45,7 @@ def _repo(config: SweepConfig) -> Path:
 def resolve_commits(sweep: Sweep) -> Sweep:
     """Pin each arm's revision to its full SHA, and refuse what would measure something else than it says."""
     arms = tuple(_resolve(arm) for arm in sweep.arms)
-    notes = []
+    notes: list[str] = []
     for repo in sorted({arm.config.source.repo for arm in arms if arm.sha and arm.config.source.repo}):
         here = [arm for arm in arms if arm.config.source.repo == repo and arm.config.commit]
         commits = [source.resolve_commit(Path(repo).expanduser(), arm.sha or "") for arm in here]
@@ -69,7 +61,7 @@ def _resolve(arm: Arm) -> Arm:
 
 
 def _working_tree(arm: Arm) -> Arm:
-    """An arm without a commit in a repository is its working tree, edits and all, and says so."""
+    """Describe an arm without a commit: it is the repository's working tree, edits and all."""
     if arm.config.source.repo is None:
         return arm
     commit = source.resolve_commit(_repo(arm.config), "HEAD")

@@ -99,9 +99,7 @@ def _obstacles(
     """Why each candidate may not be judged (None: it may), and what the logs of each pair can resolve."""
     pairs = [pair_resolution(usable, table.arms[0], arm) for arm in table.arms[1:]]
     general = NO_ROUND if not table.rounds else ONE_ROUND if len(table.rounds) == 1 else None
-    reasons = [
-        failed.get(arm, general or coarse) for arm, (_, coarse) in zip(table.arms[1:], pairs, strict=True)
-    ]
+    reasons = [failed.get(arm, general or coarse) for arm, (_, coarse) in zip(table.arms[1:], pairs, strict=True)]
     return tuple(reasons), tuple(bound for bound, _ in pairs)
 
 
@@ -122,8 +120,7 @@ def _s_run(table: CompleteRounds) -> float | None:
 def _unpaired(usable: pd.DataFrame, baseline: str, arm: str, reason: str) -> Comparison:
     """Give the ratio of geometric means over all runs, and the range over all pairs; never a verdict."""
     base, other = (
-        np.log(usable.loc[usable["arm"] == name, "stat_s"].to_numpy(dtype=np.float64))
-        for name in (baseline, arm)
+        np.log(usable.loc[usable["arm"] == name, "stat_s"].to_numpy(dtype=np.float64)) for name in (baseline, arm)
     )
     if not base.size or not other.size:
         verdict, sentence = judge(Evidence(ratio=None, reason=reason))
@@ -139,9 +136,7 @@ def _drift(table: CompleteRounds, confidence: float) -> Drift | None:
     rounds, arms = table.log_stat.shape
     if rounds < 2 or arms < 2 or not np.isfinite(table.t).all():  # noqa: PLR2004 (nothing to fit)
         return None
-    return fit_drift(
-        table.log_stat.ravel(), np.tile(np.arange(arms), rounds), table.t.ravel(), confidence=confidence
-    )
+    return fit_drift(table.log_stat.ravel(), np.tile(np.arange(arms), rounds), table.t.ravel(), confidence=confidence)
 
 
 def _flags(table: CompleteRounds) -> list[Flag]:

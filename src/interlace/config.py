@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from interlace.errors import ConfigError
-from interlace.schema import SweepConfig
+from interlace.schema import Axis, Request, SweepConfig
 from interlace.typed import known_keys, to_sweep_config, unknown_key
 
 if TYPE_CHECKING:
@@ -48,24 +47,6 @@ TEXT_KEYS = frozenset(
 """Keys whose value is taken as it stands: no comma, brace or `=` in it means anything to Hydra."""
 
 RANK_STARTERS = frozenset({"accelerate", "torchrun", "plain"})
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One swept key: `overrides[i]` selects the value that people read as `labels[i]`."""
-
-    key: str
-    overrides: tuple[str, ...]
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Request:
-    """What the shell asked for: overrides that hold for every arm, and the swept axes."""
-
-    plain: tuple[str, ...]
-    axes: tuple[Axis, ...]
-    compose: Callable[[Sequence[str]], SweepConfig]
 
 
 # ---------------------------------------------------------------- running Hydra's own command line
@@ -164,7 +145,7 @@ def prepare_arguments(argv: Sequence[str]) -> list[str]:
 
 
 def _asks_hydra(argument: str) -> bool:
-    """True for flags that make Hydra print something and leave (or that already ask for a multirun)."""
+    """Tell flags that make Hydra print something and leave (or that already ask for a multirun)."""
     flags = "--help|-h|--hydra-help|--cfg|-c|--info|-i|--shell-completion|-sc|--multirun|-m|--version"
     return bool(re.fullmatch(rf"({flags})(=.*)?", argument))
 
@@ -230,8 +211,6 @@ def _declared_settings(loader: ConfigLoader, config: DictConfig) -> Mapping[str,
 def _as_data(config: DictConfig) -> dict[str, Any]:
     """Resolve everything and leave Hydra's own node out."""
     keys = [str(key) for key in config if key not in ("hydra", "name", "sweeps")]
-    data = OmegaConf.to_container(
-        OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True
-    )
+    data = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True)
     choices = config.hydra.runtime.choices
     return {**data, "name": config.name or choices.get("sweeps") or choices.workload}  # type: ignore[dict-item]

@@ -13,14 +13,13 @@ from interlace.errors import UsageError
 from interlace.files import write_json
 from interlace.records import attempts, close_cut, free_mib, remaining
 from interlace.runner import measure
-from interlace.schema import Run, RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from interlace.files import SweepDir
     from interlace.lane import Lane
-    from interlace.schema import Plan
+    from interlace.schema import Plan, Run, RunRecord
 
 LONG_PAUSE_S = 600.0
 """After a pause longer than this the node has cooled: a burn-in run comes first again."""

@@ -75,9 +75,7 @@ def judge(evidence: GateEvidence, config: GateConfig) -> tuple[str, ...]:
     for state in evidence.gpus:
         reasons.extend(_gpu_reasons(state, config))
     if evidence.cpu_busy_pct is not None and evidence.cpu_busy_pct > config.cpu_busy_pct:
-        reasons.append(
-            f"the CPUs are {evidence.cpu_busy_pct:.0f} % busy (gate.cpu_busy_pct={config.cpu_busy_pct:g})"
-        )
+        reasons.append(f"the CPUs are {evidence.cpu_busy_pct:.0f} % busy (gate.cpu_busy_pct={config.cpu_busy_pct:g})")
     return tuple(reasons)
 
 
@@ -144,9 +142,7 @@ def own_process_tree() -> frozenset[int]:
     return frozenset((me.pid, *(child.pid for child in me.children(recursive=True))))
 
 
-def _gpu_states(
-    source: GpuSource, config: GateConfig, own_pids: Callable[[], Collection[int]]
-) -> tuple[GpuState, ...]:
+def _gpu_states(source: GpuSource, config: GateConfig, own_pids: Callable[[], Collection[int]]) -> tuple[GpuState, ...]:
     gpus = source.inventory()
     if not gpus:
         return ()
@@ -185,8 +181,7 @@ def _names(state: GpuState) -> str:
     """Name who computes on a GPU: those who are not ours, or ours when there is nobody else."""
     foreign = [process for process in state.processes if process.owner != "own"]
     return ", ".join(
-        f"pid {one.pid} ({one.name or 'name unknown'}, {_WHOSE[one.owner]})"
-        for one in foreign or state.processes
+        f"pid {one.pid} ({one.name or 'name unknown'}, {_WHOSE[one.owner]})" for one in foreign or state.processes
     )
 
 

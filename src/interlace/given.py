@@ -65,9 +65,7 @@ def files_of(arm: str, value: str) -> list[Path]:
             raise UsageError(f"{arm}={value}: a file name is empty; write {arm}=FILE,FILE")
         matches = [text] if Path(text).exists() else sorted(glob.glob(text), key=_natural)  # noqa: PTH207 (the pattern may be absolute)
         if not matches:
-            raise UsageError(
-                f"{arm}={value}: no file {part.strip()!r} here; check the name, or quote the pattern"
-            )
+            raise UsageError(f"{arm}={value}: no file {part.strip()!r} here; check the name, or quote the pattern")
         found.extend(Path(match) for match in matches)
     return found
 
@@ -79,9 +77,7 @@ def refuse_repeats(arms: Mapping[str, Sequence[Path]]) -> None:
         for path in paths:
             real = path.resolve()
             if real in seen:
-                raise UsageError(
-                    f"{path} is given twice ({seen[real]} and {arm}); every run needs a log of its own"
-                )
+                raise UsageError(f"{path} is given twice ({seen[real]} and {arm}); every run needs a log of its own")
             seen[real] = arm
 
 
@@ -96,9 +92,7 @@ def in_order(runs: Sequence[GivenRun], arms: Sequence[str], order: str | None) -
     ordered = tuple(next(waiting[arm]) for arm in wanted)
     notes = []
     if clocked.order.kind != "unknown" and [run.arm for run in clocked.runs] != wanted:
-        notes.append(
-            f"the clocks in the logs say {letters([r.arm for r in clocked.runs], arms)}; order= was used"
-        )
+        notes.append(f"the clocks in the logs say {letters([r.arm for r in clocked.runs], arms)}; order= was used")
     judged = judge_order(in_letters(wanted, arms))
     return Ordered(ordered, judged, f"{letters(wanted, arms)}, as given by order=", tuple(notes))
 
@@ -120,12 +114,8 @@ def pairs_to_judge(ordered: Ordered, arms: Sequence[str]) -> list[str]:
     if ordered.order.kind not in ("irregular", "sequential") or len(arms) < 3:  # noqa: PLR2004 (more than a pair)
         return []
     pairs = {arm: [r.arm for r in ordered.runs if r.arm in (arms[0], arm)] for arm in arms[1:]}
-    fine = [
-        arm for arm, runs in pairs.items() if judge_order(runs).reason is None and len(runs) > len(set(runs))
-    ]
-    return [
-        f"alone with {arms[0]}, {arm} was interleaved: compare just these two for a verdict" for arm in fine
-    ]
+    fine = [arm for arm, runs in pairs.items() if judge_order(runs).reason is None and len(runs) > len(set(runs))]
+    return [f"alone with {arms[0]}, {arm} was interleaved: compare just these two for a verdict" for arm in fine]
 
 
 def window_for(runs: Sequence[GivenRun], asked: tuple[int, int] | None) -> tuple[tuple[int, int], str]:
@@ -193,9 +183,7 @@ def unlike(ordered: Ordered, baseline: str, arms: Sequence[str]) -> tuple[dict[s
     for arm in [arm for arm in arms if arm != baseline]:
         if len({*readers[baseline], *readers[arm]}) > 1:
             listed = f"{baseline}: {', '.join(readers[baseline])}; {arm}: {', '.join(readers[arm])}"
-            failed[arm] = (
-                f"the logs were read by different readers ({listed}), whose times may mean different things"
-            )
+            failed[arm] = f"the logs were read by different readers ({listed}), whose times may mean different things"
         for one in (arm, baseline):
             if len(sizes[one]) > 1:
                 failed[arm] = f"runs of {one} had different numbers of ranks ({_listed(sizes[one])})"
@@ -227,9 +215,7 @@ def _by_clock(runs: Sequence[GivenRun]) -> Ordered:
     without = [run.name for run in runs if run.log.started_at is None]
     if without:
         source = f"not known: no clock in {', '.join(without[:3])}{' ...' if len(without) > 3 else ''}"  # noqa: PLR2004
-        return Ordered(
-            tuple(runs), unknown_order(), source, ("order=ABBA... says in which order runs were made",)
-        )
+        return Ordered(tuple(runs), unknown_order(), source, ("order=ABBA... says in which order runs were made",))
     ordered = sorted(runs, key=lambda run: run.log.started_at or 0.0)
     for one, after in pairwise(ordered):
         if one.log.started_at == after.log.started_at and one.arm != after.arm:
@@ -249,14 +235,10 @@ def _gaps(ordered: Sequence[GivenRun]) -> list[str]:
         if end is None or start is None:
             continue
         if end > start:
-            notes.append(
-                f"{one.name} and {after.name} overlap in time: runs that share a machine disturb each other"
-            )
+            notes.append(f"{one.name} and {after.name} overlap in time: runs that share a machine disturb each other")
         elif start - end > LONG_PAUSE_S:
             minutes = (start - end) / 60.0
-            notes.append(
-                f"{minutes:.0f} min passed between {one.name} and {after.name}: the machine may have changed"
-            )
+            notes.append(f"{minutes:.0f} min passed between {one.name} and {after.name}: the machine may have changed")
     return notes
 
 

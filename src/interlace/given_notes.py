@@ -23,9 +23,7 @@ SHOWN = 5
 MUCH_SHORTER = 0.5
 
 
-def log_notes(
-    runs: Sequence[GivenRun], measured: Sequence[WindowStats], window: tuple[int, int]
-) -> list[str]:
+def log_notes(runs: Sequence[GivenRun], measured: Sequence[WindowStats], window: tuple[int, int]) -> list[str]:
     """Write notes on single logs (one line for all that share it), and on arms whose steps still settle."""
     series = [_in_window(run, window) for run in runs]
     said: dict[str, list[str]] = {}

@@ -35,7 +35,9 @@ class LoadedSweep:
         `used` marks the attempt that counts: of a finished run the last one that is ok.
         """
         used = {id(attempt) for attempt in self.used}
-        return pd.DataFrame([_row(attempt, id(attempt) in used, self._names) for attempt in self.tries], columns=COLUMNS)
+        return pd.DataFrame(
+            [_row(attempt, id(attempt) in used, self._names) for attempt in self.tries], columns=COLUMNS
+        )
 
     @cached_property
     def steps(self) -> pd.DataFrame:
@@ -109,7 +111,6 @@ def _row(attempt: Attempt, used: bool, names: dict[str, str]) -> dict[str, objec
     }  # fmt: skip
     if record.steps is not None:
         row |= {
-            name: getattr(record.steps, name)
-            for name in ("stat_s", "median_s", "mean_s", "p90_s", "max_s", "step1_s")
+            name: getattr(record.steps, name) for name in ("stat_s", "median_s", "mean_s", "p90_s", "max_s", "step1_s")
         }
     return row

@@ -205,9 +205,7 @@ def _cpu(root: Path, missing: dict[str, str]) -> Cpu:
     if governor is None:
         missing["cpu.governor"] = "no cpufreq in sysfs (a virtual machine, or the driver is not loaded)"
     clock = _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource").strip()
-    return Cpu(
-        model, len(packages) or None, len(cores) or None, len(threads) or None, governor, clock or None
-    )
+    return Cpu(model, len(packages) or None, len(cores) or None, len(threads) or None, governor, clock or None)
 
 
 def _numa_node(node: int, root: Path) -> NumaNode:
@@ -260,9 +258,7 @@ def memory_max_mib(root: Path = Path("/")) -> float | None:
     limits = [_text(folder / "memory.max").strip() for folder in _cgroup_folders(root, "")]
     limits += [_text(folder / "memory.limit_in_bytes").strip() for folder in _cgroup_folders(root, "memory")]
     no_limit = 1 << 60  # version 1 writes "none" as the largest multiple of a page
-    return min(
-        (int(text) / 2**20 for text in limits if text.isdigit() and int(text) < no_limit), default=None
-    )
+    return min((int(text) / 2**20 for text in limits if text.isdigit() and int(text) < no_limit), default=None)
 
 
 def _cgroup_folders(root: Path, controller: str) -> list[Path]:

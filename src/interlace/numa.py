@@ -90,9 +90,7 @@ def nearest_cpu_node(node: int, sysfs_root: str = SYSFS) -> int | None:
     if len(text) != len(nodes) or not all(part.isdigit() for part in text):
         return None
     distances = sorted(
-        (int(distance), other)
-        for distance, other in zip(text, nodes, strict=True)
-        if cpus_of_node(other, sysfs_root)
+        (int(distance), other) for distance, other in zip(text, nodes, strict=True) if cpus_of_node(other, sysfs_root)
     )
     if not distances or (len(distances) > 1 and distances[0][0] == distances[1][0]):
         return None
@@ -143,9 +141,7 @@ def plan_binding(
         return Binding("unpinned", gpu=gpu, code="numa_node_unknown", reason=reason)
     narrowed = affinity < cpuset
     if narrowed and affinity <= cpus_of_node(node, sysfs_root):
-        return Binding(
-            "noop", node, affinity, gpu=gpu, code="already_bound", reason="bound to this node already"
-        )
+        return Binding("noop", node, affinity, gpu=gpu, code="already_bound", reason="bound to this node already")
     if narrowed:
         warnings += ("parent_affinity_narrower_than_cpuset",)
     if not has_memory(node, sysfs_root):
@@ -181,6 +177,4 @@ def alike(bindings: Sequence[Binding], mine: int) -> Binding:
     other = next((binding for binding in bindings if binding.action == "unpinned"), None)
     if other is None or own.action != "bind":
         return own
-    return own._replace(
-        action="unpinned", code=other.code, reason=f"another rank cannot be bound: {other.reason}"
-    )
+    return own._replace(action="unpinned", code=other.code, reason=f"another rank cannot be bound: {other.reason}")

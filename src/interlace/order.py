@@ -35,9 +35,7 @@ class JudgedOrder:
     notes: tuple[str, ...] = ()
 
 
-def order_runs_mirrored(
-    arms: Sequence[str], rounds: int, seed: int
-) -> tuple[tuple[str, ...], list[list[str]]]:
+def order_runs_mirrored(arms: Sequence[str], rounds: int, seed: int) -> tuple[tuple[str, ...], list[list[str]]]:
     """Thue-Morse mirrored rounds of any number of arms: AB BA BA AB for two, four rounds.
 
     Round r (from 0) runs forward if r has an even number of ones in binary, else backward, which cancels
@@ -106,14 +104,10 @@ def judge_order(runs: Sequence[str]) -> JudgedOrder:
     kind: Kind = "interleaved"
     if len(complete) > 1 and len(set(complete)) == 1:
         kind = "alternating"
-        notes.append(
-            f"every round ran in the same order ({shown(runs)}): a steady drift is not cancelled, ABBA would"
-        )
+        notes.append(f"every round ran in the same order ({shown(runs)}): a steady drift is not cancelled, ABBA would")
     elif not _balanced(complete):
         even = "" if len(complete) % 2 == 0 else "; an even number of rounds is better"
-        notes.append(
-            f"some arms ran earlier in their rounds than others: a part of a steady drift remains{even}"
-        )
+        notes.append(f"some arms ran earlier in their rounds than others: a part of a steady drift remains{even}")
     return JudgedOrder(kind, rounds, None, tuple(notes))
 
 

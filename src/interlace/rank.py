@@ -87,9 +87,7 @@ def main(argv: list[str], *, sysfs_root: str = numa.SYSFS) -> int:
     if not command:
         print(f"interlace rank: error: CMD is missing\n{USAGE}", file=sys.stderr)  # noqa: T201
         return 2
-    os.environ.setdefault(
-        "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
-    )  # or an index means another GPU to CUDA than to us
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # or an index means another GPU to CUDA than to us
     who = identity(os.environ)
     outcome = bind(who, os.environ, sysfs_root)
     _tell(who, outcome)
@@ -103,9 +101,7 @@ def identity(env: Mapping[str, str]) -> Identity:
     for launcher, names in _LAUNCHERS.items():
         local_rank, rank, world, local_world = (_number(env.get(name)) for name in names)
         if local_rank is not None and not (launcher == "slurm" and "SLURM_STEP_ID" not in env):
-            return Identity(
-                local_rank if rank is None else rank, local_rank, world or 1, local_world, launcher
-            )
+            return Identity(local_rank if rank is None else rank, local_rank, world or 1, local_world, launcher)
     return Identity(rank=_number(env.get("RANK")) or 0, world_size=_number(env.get("WORLD_SIZE")) or 1)
 
 
@@ -139,8 +135,7 @@ def _plans(who: Identity, env: Mapping[str, str], sysfs_root: str) -> list[numa.
     if who.local_rank not in ranks:
         ranks = [who.local_rank]
     return [
-        numa.plan_binding(rank, env, gpus, affinity=affinity, cpuset=cpuset, sysfs_root=sysfs_root)
-        for rank in ranks
+        numa.plan_binding(rank, env, gpus, affinity=affinity, cpuset=cpuset, sysfs_root=sysfs_root) for rank in ranks
     ]
 
 

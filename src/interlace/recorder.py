@@ -206,9 +206,7 @@ def _header(rank: int | None, local_rank: int | None, world_size: int | None) ->
         "interlace": "steps",
         "format": FORMAT,
         "rank": _number(env, rank, (*_RANK_NAMES, *(("SLURM_PROCID",) if srun else ())), 0),
-        "local_rank": _number(
-            env, local_rank, (*_LOCAL_RANK_NAMES, *(("SLURM_LOCALID",) if srun else ())), 0
-        ),
+        "local_rank": _number(env, local_rank, (*_LOCAL_RANK_NAMES, *(("SLURM_LOCALID",) if srun else ())), 0),
         "world_size": _number(env, world_size, (*_WORLD_SIZE_NAMES, "SLURM_STEP_NUM_TASKS"), 1),
         "pid": os.getpid(),
         "clock": "perf_counter",

@@ -49,9 +49,7 @@ def candidate(
     verdict, low, high = judged
     notes = []
     if means is not None and means[0] not in (verdict, "not judged"):
-        notes.append(
-            f"plain means of all steps say {means[1]}: the difference is in the stalls, which are a real cost"
-        )
+        notes.append(f"plain means of all steps say {means[1]}: the difference is in the stalls, which are a real cost")
     if unflagged is not None:
         notes.append(f"without flagged rounds: {unflagged}")
     if drift is not None and low is not None and high is not None:
@@ -103,9 +101,7 @@ def common(
     candidates = len(table.arms) - 1
     if candidates >= MANY_CANDIDATES and s_run is not None:
         best = 100.0 * expected_best(candidates, s_run, len(table.rounds))
-        notes.append(
-            f"with no real effect the best of {candidates} is expected to look about {best:.2g} % faster"
-        )
+        notes.append(f"with no real effect the best of {candidates} is expected to look about {best:.2g} % faster")
     return tuple(notes)
 
 
@@ -124,9 +120,7 @@ def _drift_notes(table: CompleteRounds, drift: Drift | None, s_run: float | None
     floor = 0.0 if s_run is None else s_run * math.sqrt(2.0 / len(table.rounds))
     if abs(drift.total) > max(LEAST_DRIFT, floor) and abs(drift.total) > drift.half:
         size = 100.0 * math.expm1(drift.total)
-        notes.append(
-            f"drift over the sweep {size:+.1f} % +-{100.0 * drift.half:.1f}; {_cancelled(table, drift.total)}"
-        )
+        notes.append(f"drift over the sweep {size:+.1f} % +-{100.0 * drift.half:.1f}; {_cancelled(table, drift.total)}")
     if drift.lag1 is not None and drift.lag1 > HIGH_LAG1 and len(table.rounds) >= 5:  # noqa: PLR2004 (4.8)
         notes.append(f"each run resembles the one before it (lag-1 correlation {drift.lag1:.2f})")
     return notes
@@ -166,6 +160,4 @@ def _burn_in_notes(runs: pd.DataFrame, table: CompleteRounds, s_run: float | Non
     change = float(first) - math.log(float(row["stat_s"]))
     if abs(change) <= 2.0 * max(s_run * math.sqrt(2.0), LEAST_DRIFT):
         return []
-    return [
-        f"first run and burn-in differ by {100.0 * math.expm1(change):+.1f} %: the node was still settling"
-    ]
+    return [f"first run and burn-in differ by {100.0 * math.expm1(change):+.1f} %: the node was still settling"]

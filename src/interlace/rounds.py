@@ -106,9 +106,7 @@ def _incomplete_note(wide: pd.DataFrame, taking: list[str], complete: int) -> tu
     return (f"{complete} complete rounds compared; not complete and left out: {numbers}",)
 
 
-def _matrix(
-    runs: pd.DataFrame, column: str, rounds: pd.Index, arms: list[str], *, positive: bool = False
-) -> Floats:
+def _matrix(runs: pd.DataFrame, column: str, rounds: pd.Index, arms: list[str], *, positive: bool = False) -> Floats:
     """Values of one optional column as (rounds, arms); NaN where it is missing, or not positive if asked."""
     if column not in runs:
         return np.full((len(rounds), len(arms)), np.nan)

@@ -17,7 +17,7 @@ from interlace.monitor.samples import write_samples
 from interlace.records import Started, make_run_dir, write_record
 from interlace.runlog import Found, find_steps, read_ranks, step_counter, tail_text, world_size
 from interlace.schema import Cause, RunRecord
-from interlace.stats import summarise
+from interlace.stats import describe
 from interlace.steplog import slowest_rank
 from interlace.watch import Limits, Watched, watch
 
@@ -72,7 +72,7 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
         write_record(run_dir, _interrupted(run, number, started_at, time.monotonic() - started_s))
         raise
     except LaunchError as error:
-        watched = error
+        watched = Watched("itself", None, 0.0, cannot_start=str(error))
     finally:
         seen = monitor.stop()
     wall_s = time.monotonic() - started_s
@@ -107,9 +107,7 @@ def _run_and_watch(lane: Lane, run: Run, number: int, run_dir: Path, launch: Lau
     env = {**lane.environ, **launch.env}
     child = process.start(launch.argv, env, launch.cwd, run_dir / "stdout.log", run_dir / "stderr.log")
     write_json(run_dir / "started.json", Started(run, number, child.popen.pid, child.started_at))
-    limits = Limits(
-        config.measure.timeout_s, config.measure.stall_s, config.measure.grace_s, config.workload.steps
-    )
+    limits = Limits(config.measure.timeout_s, config.measure.stall_s, config.measure.grace_s, config.workload.steps)
     return watch(child, limits, step_counter(run_dir, config.measure), lane.observer.progress)
 
 
@@ -119,7 +117,7 @@ def _interrupted(run: Run, number: int, started_at: float, wall_s: float) -> Run
 
 
 def _read(
-    arm: Arm, run: Run, number: int, run_dir: Path, watched: Watched | LaunchError,
+    arm: Arm, run: Run, number: int, run_dir: Path, watched: Watched,
     seen: MonitorResult, gate: GateResult, started_at: float, wall_s: float,
 ) -> RunRecord:  # fmt: skip
     """Read what the run left, and judge it."""
@@ -145,16 +143,15 @@ def _read(
 
 
 def _ending(
-    config: SweepConfig, run_dir: Path, watched: Watched | LaunchError, found: Found,
+    config: SweepConfig, run_dir: Path, watched: Watched, found: Found,
     ranks: list[dict[str, Any]],
 ) -> Ending:  # fmt: skip
     log = found.log
     last_step = int(slowest_rank(log.frame)["step"].max()) if log is not None and len(log.frame) else 0
-    failed = isinstance(watched, LaunchError)
     return Ending(
-        returncode=None if failed else watched.returncode,
-        ended_by="itself" if failed else watched.ended_by,
-        text=str(watched) if failed else tail_text(run_dir),
+        returncode=watched.returncode,
+        ended_by=watched.ended_by,
+        text=watched.cannot_start or tail_text(run_dir),
         steps_seen=int(log.frame["step"].nunique()) if log is not None else 0,
         last_step=last_step,
         steps_asked=config.workload.steps,
@@ -163,13 +160,13 @@ def _ending(
         world_asked=config.ranks.nproc_per_node or None,
         world_found=world_size(ranks, log),
         launcher=config.ranks.kind,
-        limit_s=0.0 if failed else watched.limit_s,
+        limit_s=watched.limit_s,
         unreadable=found.why_not,
     )
 
 
-def _stubborn_note(watched: Watched | LaunchError) -> tuple[str, ...]:
-    if isinstance(watched, LaunchError) or not watched.stubborn:
+def _stubborn_note(watched: Watched) -> tuple[str, ...]:
+    if not watched.stubborn:
         return ()
     return (f"processes that could not be ended: {', '.join(map(str, watched.stubborn))}",)
 
@@ -178,9 +175,11 @@ def _summary(config: SweepConfig, log: StepLog | None, wanted: bool) -> tuple[St
     if log is None or not wanted:
         return None, ()
     try:
-        return summarise(slowest_rank(log.frame), config.measure.window, config.stats.block), ()
+        seen = describe(log.frame, config.measure.window, config.stats.block)
     except InterlaceError as error:
         return None, (str(error),)
+    summary = replace(seen.summary, sd_s=seen.sd_s, stall_share=seen.stall_share, resolution=seen.resolution)
+    return summary, seen.notes
 
 
 def _persist(run_dir: Path, record: RunRecord, seen: MonitorResult, own: Took) -> RunRecord:

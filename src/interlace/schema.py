@@ -6,15 +6,16 @@ Words (docs/words.md): arm, round, run, lane, sweep, window, step series.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 FORMAT_VERSION = 1
 """Version of every JSON file of a sweep. 1: first."""
 
 Order = Literal["mirrored", "random", "sequential"]
-Status = Literal[
-    "ok", "failed", "oom", "timeout", "stalled", "killed", "disturbed", "incomplete", "interrupted"
-]
+Status = Literal["ok", "failed", "oom", "timeout", "stalled", "killed", "disturbed", "incomplete", "interrupted"]
 Verdict = Literal["faster", "slower", "within noise", "not judged"]
 
 
@@ -160,6 +161,27 @@ class SweepConfig:
 
 
 @dataclass(frozen=True)
+class Axis:
+    """One swept key: `overrides[i]` selects the value that people read as `labels[i]`."""
+
+    key: str
+    overrides: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the shell asked for: overrides that hold for every arm, and the swept axes.
+
+    `compose` turns the overrides of one arm into its configuration.
+    """
+
+    plain: tuple[str, ...]
+    axes: tuple[Axis, ...]
+    compose: Callable[[Sequence[str]], SweepConfig]
+
+
+@dataclass(frozen=True)
 class Arm:
     """One thing under comparison.
 
@@ -230,6 +252,8 @@ class StepSummary:
 
     `stat_s` is the number that is compared: the 20 %-trimmed mean of block means.
     `quantum_s` is the resolution of the recorded values, None when all are equal.
+    `resolution` is the relative bias that rounding can leave in `stat_s`; `stall_share` the part of the plain
+    mean that the trimmed mean leaves out; `sd_s` the spread of single steps.
     """
 
     first: int
@@ -243,6 +267,9 @@ class StepSummary:
     step1_s: float | None
     quantum_s: float | None
     cumulative: bool
+    sd_s: float | None = None
+    stall_share: float | None = None
+    resolution: float | None = None
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,8 @@ def _split_settings(workload: dict[str, Any], declared: Mapping[str, Any]) -> di
 
 
 def _check_type(key: str, value: Any, default: Any) -> None:
-    """A workload's YAML is its schema: a value must be of its default's type (an int may stand for a float)."""
-    if default is None or value is None or isinstance(default, str) and default.startswith("${"):
+    """Hold a value to the type of its default (an int may stand for a float): a workload's YAML is its schema."""
+    if default is None or value is None or (isinstance(default, str) and default.startswith("${")):
         return
     numeric = isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)
     if default != "???" and type(value) is not type(default) and not numeric:
@@ -92,7 +92,7 @@ def unknown_key(key: str, known: Sequence[str], otherwise: str | None = None) ->
 
 
 def _type_error(error: Exception) -> str:
-    """`Expected `int`, got `str` - at `$.rounds`` -> `rounds: expected int, got str`."""
+    """Reword `Expected `int`, got `str` - at `$.rounds`` -> `rounds: expected int, got str`."""
     text, _, where = str(error).partition(" - at `$.")
     key = where.rstrip("`")
     text = f"{text[:1].lower()}{text[1:]}".replace("`", "").replace("enum value", "value")

@@ -63,9 +63,7 @@ def _by_uuid(entry: str, gpus: Sequence[GpuRef]) -> tuple[str, GpuRef] | None:
     return matches[0] if len(matches) == 1 and len(entry) > len("GPU-") else None
 
 
-def gpu_of_rank(
-    local_rank: int, env: Mapping[str, str], gpus: Sequence[GpuRef]
-) -> tuple[GpuRef | None, str, str]:
+def gpu_of_rank(local_rank: int, env: Mapping[str, str], gpus: Sequence[GpuRef]) -> tuple[GpuRef | None, str, str]:
     """Return the GPU of a rank, or None with a code and a reason.
 
     The visible list first, then the local rank indexes into it; a list of one GPU is the rank's own

@@ -35,6 +35,7 @@ class Watched:
     returncode: int | None
     limit_s: float
     stubborn: tuple[int, ...] = ()
+    cannot_start: str | None = None
 
 
 def watch(

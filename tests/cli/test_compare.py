@@ -95,9 +95,7 @@ def test_a_copy_of_the_baseline_is_within_noise(tmp_path: Path, capsys: pytest.C
     assert (faster["arm"], faster["verdict"]) == ("new", "faster")
 
 
-def test_sequential_runs_get_ratio_and_range_but_no_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_sequential_runs_get_ratio_and_range_but_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_runs(tmp_path, "AAABBB", {"A": 0.028, "B": 0.025})
 
     (found,) = records(capsys, f"baseline={files['A']}", f"candidate={files['B']}")
@@ -116,15 +114,10 @@ def test_alternating_runs_are_judged_and_noted(tmp_path: Path, capsys: pytest.Ca
     (found,) = records(capsys, f"baseline={files['A']}", f"candidate={files['B']}")
 
     assert found["verdict"] == "faster"
-    assert (
-        "every round ran in the same order (ABABAB): a steady drift is not cancelled, ABBA would"
-        in found["notes"]
-    )
+    assert "every round ran in the same order (ABABAB): a steady drift is not cancelled, ABBA would" in found["notes"]
 
 
-def test_without_clock_and_order_nothing_is_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_clock_and_order_nothing_is_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = [write_csv(tmp_path / f"a{i}.csv", times_of(i, 0.028)) for i in range(2)]
     b = [write_csv(tmp_path / f"b{i}.csv", times_of(i + 5, 0.025)) for i in range(2)]
     words = (f"baseline={','.join(a)}", f"candidate={','.join(b)}")
@@ -193,17 +186,13 @@ def test_one_run_each_is_not_judged(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert found["sentence"].startswith("not judged: one complete round only")
 
 
-def test_short_logs_share_a_window_without_their_warm_up(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_short_logs_share_a_window_without_their_warm_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_runs(tmp_path, "ABBA", {"A": 0.028, "B": 0.025}, steps=100)
 
     (found,) = records(capsys, f"baseline={files['A']}", f"candidate={files['B']}")
 
     assert found["window"] == [21, 100]
-    assert found["window_source"].endswith(
-        "ends at step 100, the first 20 common steps are left out as warm-up"
-    )
+    assert found["window_source"].endswith("ends at step 100, the first 20 common steps are left out as warm-up")
 
 
 def test_a_window_beyond_a_log_names_the_log_and_its_last_step(abba: dict[str, str], tmp_path: Path) -> None:
@@ -245,9 +234,7 @@ def test_a_folder_of_rank_logs_is_one_run(tmp_path: Path, capsys: pytest.Capture
     assert found["order_source"] == "ABBA, from the clocks in the logs"
 
 
-def test_a_quoted_glob_is_expanded_in_natural_order(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_quoted_glob_is_expanded_in_natural_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for i in (1, 2, 10):
         write_csv(tmp_path / f"a{i}.csv", times_of(i, 0.028))
         write_csv(tmp_path / f"b{i}.csv", times_of(i + 20, 0.025))
@@ -266,9 +253,7 @@ def test_overlapping_logs_are_noted(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert any("b2.jsonl and" in note and "overlap in time" in note for note in found["notes"])
 
 
-def test_clocks_that_contradict_the_given_order_are_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_clocks_that_contradict_the_given_order_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_runs(tmp_path, "ABAB", {"A": 0.028, "B": 0.025})
 
     (found,) = records(capsys, f"a={files['A']}", f"b={files['B']}", "order=ABBA")
@@ -276,9 +261,7 @@ def test_clocks_that_contradict_the_given_order_are_said(
     assert "the clocks in the logs say ABAB; order= was used" in found["notes"]
 
 
-def test_logs_that_two_readers_read_are_not_judged(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_logs_that_two_readers_read_are_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_runs(tmp_path, "AA", {"A": 0.028})
     b = [write_csv(tmp_path / f"b{i}.csv", times_of(i, 0.025)) for i in range(2)]
 
@@ -323,9 +306,7 @@ def test_copies_of_one_log_are_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert f"{paths[0]} and {paths[1]} hold the same step times: copies of one run?" in found["notes"]
 
 
-def test_steps_that_still_settle_are_said_for_the_arm(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_steps_that_still_settle_are_said_for_the_arm(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settling = [t * (1 + 0.1 * np.exp(-i / 80)) for i, t in enumerate(times_of(1, 0.028))]
     a = write_csv(tmp_path / "a.csv", times_of(2, 0.028))
     b = write_csv(tmp_path / "b.csv", settling)
@@ -336,9 +317,7 @@ def test_steps_that_still_settle_are_said_for_the_arm(
     assert note.endswith("arm b) (this arm alone: the ratio is biased): leave out more steps (window=)")
 
 
-def test_own_lines_are_read_by_a_pattern_and_its_unit(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_own_lines_are_read_by_a_pattern_and_its_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = []
     for arm, mean in (("a", 0.4), ("b", 0.3)):
         paths = [tmp_path / f"{arm}{i}.txt" for i in range(2)]
@@ -347,9 +326,7 @@ def test_own_lines_are_read_by_a_pattern_and_its_unit(
             path.write_text("".join(lines))
         words.append(f"{arm}={','.join(map(str, paths))}")
 
-    (found,) = records(
-        capsys, *words, "order=ABBA", "unit=ms", r"pattern=it (?P<step>\d+) took (?P<step_s>[\d.]+)"
-    )
+    (found,) = records(capsys, *words, "order=ABBA", "unit=ms", r"pattern=it (?P<step>\d+) took (?P<step_s>[\d.]+)")
 
     assert found["verdict"] == "faster"
     assert found["runs"]["a"][0]["median_s"] == pytest.approx(0.4, rel=0.02)

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("clean_env")
 
-QUICK = ["launchers=plain", "gate=off", "measure.window=[2,6]", "workload.steps=6", "burn_in=false", "rounds=2"]
+QUICK = [
+    "launchers=plain",
+    "gate=off",
+    "measure.window=[2,6]",
+    "workload.steps=6",
+    "burn_in=false",
+    "rounds=2",
+]
 
 
 def git(repo: Path, *arguments: str) -> str:
@@ -40,7 +47,11 @@ def repo(tmp_path: Path) -> Path:
         "        recorder.step()\n"
     )
     (folder / "train.py").write_text(trainer)
-    for message, text in (("slow", "STEP_S = 0.04\n"), ("fast", "STEP_S = 0.02\n"), ("comment", "STEP_S = 0.02  #\n")):
+    for message, text in (
+        ("slow", "STEP_S = 0.04\n"),
+        ("fast", "STEP_S = 0.02\n"),
+        ("comment", "STEP_S = 0.02  #\n"),
+    ):
         (folder / "src" / "speed.py").write_text(text)
         git(folder, "add", "-A")
         git(folder, "commit", "-qm", message)
@@ -64,7 +75,11 @@ def commits(tmp_path: Path, repo: Path) -> list[str]:
 
 
 def test_commits_of_a_repository_are_measured_each_from_its_own_checkout(tmp_path: Path, repo: Path) -> None:
-    before = git(repo, "status", "--porcelain=v2", "--branch"), git(repo, "stash", "list"), git(repo, "branch", "-a")
+    before = (
+        git(repo, "status", "--porcelain=v2", "--branch"),
+        git(repo, "stash", "list"),
+        git(repo, "branch", "-a"),
+    )
 
     ended = swept(tmp_path, *commits(tmp_path, repo), "commit=HEAD~2,HEAD")
 
@@ -76,7 +91,11 @@ def test_commits_of_a_repository_are_measured_each_from_its_own_checkout(tmp_pat
     assert candidate["comparison"]["verdict"] == "faster"
     assert 0.4 < candidate["comparison"]["ratio"] < 0.7
     assert "imports speed from" in ended.stderr
-    after = git(repo, "status", "--porcelain=v2", "--branch"), git(repo, "stash", "list"), git(repo, "branch", "-a")
+    after = (
+        git(repo, "status", "--porcelain=v2", "--branch"),
+        git(repo, "stash", "list"),
+        git(repo, "branch", "-a"),
+    )
     assert after == before
 
 
@@ -175,15 +194,19 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
         (["workload=command", "workload.command=x"], "there is one arm only"),
         (["workload=nope"], "Could not find 'workload/nope'"),
         (["measure.window=[51,300]"], "ends after the last step of a run (workload.steps=120)"),
-        (["baseline=nope"], "baseline=nope is not an arm; the arms are baseline, fused-adamw, copy-of-baseline"),
+        (
+            ["baseline=nope"],
+            "baseline=nope is not an arm; the arms are baseline, fused-adamw, copy-of-baseline",
+        ),
         (["measure.reader=nope"], "nope"),
         (["workload=command", "workload.command=x", "commit=a,b"], "source.repo is not"),
-        (["workload=command", "workload.command=x", "commit=a,b", "source.repo=/nonexistent"], "/nonexistent"),
+        (
+            ["workload=command", "workload.command=x", "commit=a,b", "source.repo=/nonexistent"],
+            "/nonexistent",
+        ),
     ],
 )
-def test_a_mistake_costs_one_clear_message_and_exit_code_2(
-    tmp_path: Path, arguments: list[str], message: str
-) -> None:
+def test_a_mistake_costs_one_clear_message_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
     ended = interlace("sweep", *arguments, cwd=tmp_path)
 
     assert ended.returncode == 2
@@ -210,7 +233,11 @@ def test_help_lists_the_groups_with_their_options(tmp_path: Path) -> None:
     ended = interlace("sweep", "--help", cwd=tmp_path)
 
     assert ended.returncode == 0
-    for line in ("workload: command, quickstart", "sweeps: aa, commits, quickstart, settings", "gate: fail, off, wait, warn"):
+    for line in (
+        "workload: command, quickstart",
+        "sweeps: aa, commits, quickstart, settings",
+        "gate: fail, off, wait, warn",
+    ):
         assert line in ended.stdout
 
 
@@ -233,7 +260,7 @@ def test_an_unknown_command_suggests_the_nearest(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_closes_early_is_no_error(tmp_path: Path) -> None:
-    ended = subprocess.run(
+    ended = subprocess.run(  # noqa: S602 (a shell pipe is what is tested)
         f"{sys.executable} -m interlace plan | head -1", shell=True, cwd=tmp_path, capture_output=True, text=True,
         check=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip

@@ -57,7 +57,9 @@ def test_a_plain_single_process_goes_through_the_wrapper_and_a_plain_launcher_do
     assert argv(RanksConfig("plain", 8)) == RANK[5:]
 
 
-def test_a_launchers_own_script_is_preferred_so_that_the_current_folder_shadows_nothing(tmp_path: Path) -> None:
+def test_a_launchers_own_script_is_preferred_so_that_the_current_folder_shadows_nothing(
+    tmp_path: Path,
+) -> None:
     for name in ("python", "accelerate"):
         (tmp_path / name).touch()
     workload = replace(WORKLOAD, python=str(tmp_path / "python"))

@@ -74,15 +74,11 @@ def test_a_mask_is_hexadecimal_or_missing() -> None:
 def test_commas_in_a_process_name_belong_to_the_name() -> None:
     table = parse_table("uuid, pid, process_name, used_gpu_memory [MiB]\nGPU-1, 7, a,b --x=1,2, 10 MiB\n")
 
-    assert table.rows == (
-        {"uuid": "GPU-1", "pid": "7", "process_name": "a,b --x=1,2", "used_gpu_memory": "10 MiB"},
-    )
+    assert table.rows == ({"uuid": "GPU-1", "pid": "7", "process_name": "a,b --x=1,2", "used_gpu_memory": "10 MiB"},)
 
 
 def test_columns_count_by_position_when_the_query_is_known() -> None:
-    table = parse_table(
-        "uuid, somebody_renamed_this\nGPU-1, 0x4\n", ["uuid", "clocks_throttle_reasons.active"]
-    )
+    table = parse_table("uuid, somebody_renamed_this\nGPU-1, 0x4\n", ["uuid", "clocks_throttle_reasons.active"])
 
     assert table.rows == ({"uuid": "GPU-1", "clocks_event_reasons.active": "0x4"},)
 

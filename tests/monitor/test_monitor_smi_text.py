@@ -91,11 +91,7 @@ def test_mig_slices_are_children_and_not_gpus() -> None:
 
 
 def test_an_affinity_to_two_numa_nodes_is_kept_as_two() -> None:
-    text = (
-        "\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
-        "GPU0\t X \tSYS\t0-187\t0-1\t\tN/A\n"
-        "NIC0\tSYS\t X\n"
-    )
+    text = "\tGPU0\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tSYS\t0-187\t0-1\t\tN/A\nNIC0\tSYS\t X\n"
 
     assert parse_topo(text) == {0: (0, 1)}
 

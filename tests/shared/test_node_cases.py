@@ -28,9 +28,7 @@ from interlace.schema import GateConfig
 from interlace.visible import GpuRef, gpu_of_rank
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
-pytestmark = pytest.mark.skipif(
-    not CASES.is_dir(), reason="the folder of shared cases is not beside the repository"
-)
+pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folder of shared cases is not beside the repository")
 
 
 def of_kind(kind: str) -> list[Any]:

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SHARED = Path(__file__).parents[2].parent / "shared"
-pytestmark = pytest.mark.skipif(
-    not SHARED.is_dir(), reason=f"no shared folder beside the repository ({SHARED.name})"
-)
+pytestmark = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no shared folder beside the repository ({SHARED.name})")
 
 WINDOW = (51, 300)
 

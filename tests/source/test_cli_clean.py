@@ -33,9 +33,7 @@ def test_clean_lists_and_removes_nothing(
     assert worktree.is_dir()
 
 
-def test_clean_removes_with_yes(
-    repo: Repo, worktree: Path, cache: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_clean_removes_with_yes(repo: Repo, worktree: Path, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert clean.run([f"repo={repo.path}", "--yes", f"cache_dir={cache}"]) == 0
 
     assert capsys.readouterr().out.splitlines()[-1] == "removed 1 worktree, 3.0 MiB"

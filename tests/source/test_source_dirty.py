@@ -133,8 +133,7 @@ def test_the_message_names_five_files_and_counts_the_rest() -> None:
     dirty = Dirty(("a", "b", "c"), ("d", "e", "f", "g"))
 
     assert dirty_message(dirty) == (
-        "commits are measured from clean worktrees, so uncommitted changes are part of no arm: "
-        "a, b, c, d, e and 2 more"
+        "commits are measured from clean worktrees, so uncommitted changes are part of no arm: a, b, c, d, e and 2 more"
     )
     assert dirty_message(Dirty()) == ""
 

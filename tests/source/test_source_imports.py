@@ -71,9 +71,7 @@ def test_what_a_parent_package_prints_does_not_disturb(tree: Path) -> None:
     assert prove(tree, "pkg.train", ["src"]) == str(tree / "src/pkg/train.py")
 
 
-def test_an_editable_install_that_shadows_the_commit_is_named_with_what_to_do(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_an_editable_install_that_shadows_the_commit_is_named_with_what_to_do(tree: Path, tmp_path: Path) -> None:
     installed = tmp_path / "checkout/src/pkg/__init__.py"
     installed.parent.mkdir(parents=True)
     installed.write_text("")
@@ -188,10 +186,7 @@ def test_the_proof_leaves_no_byte_code(tree: Path) -> None:
 
 
 def test_entries_come_before_what_was_inherited(tmp_path: Path) -> None:
-    assert (
-        pythonpath(tmp_path, [".", "src"], "/inherited:/more")
-        == f"{tmp_path}:{tmp_path}/src:/inherited:/more"
-    )
+    assert pythonpath(tmp_path, [".", "src"], "/inherited:/more") == f"{tmp_path}:{tmp_path}/src:/inherited:/more"
 
 
 @pytest.mark.parametrize("inherited", [None, "", ":", "::"])

@@ -82,18 +82,14 @@ def test_a_folder_inside_a_repository_is_not_taken_for_it(repo: Repo) -> None:
     assert f"give source.repo={repo.path}" in refused(repo.path / "sub", "HEAD")
 
 
-def test_a_repository_of_somebody_else_names_safe_directory(
-    repo: Repo, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repository_of_somebody_else_names_safe_directory(repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.commit("one", {"a": "1"})
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
 
     assert f"git config --global --add safe.directory '{repo.path}'" in refused(repo.path, "HEAD")
 
 
-def test_git_that_is_not_installed_is_said(
-    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_git_that_is_not_installed_is_said(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     repo.commit("one", {"a": "1"})
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
 

@@ -96,8 +96,7 @@ def test_a_shallow_clone_is_told_to_fetch(repo: Repo, tmp_path: Path) -> None:
 
 def test_an_ambiguous_short_sha_lists_the_commits(repo: Repo) -> None:
     lines = [
-        f"commit refs/heads/many\ncommitter A <a@b> {1700000000 + number} +0000\ndata 1\nx"
-        for number in range(900)
+        f"commit refs/heads/many\ncommitter A <a@b> {1700000000 + number} +0000\ndata 1\nx" for number in range(900)
     ]
     (repo.path / "stream").write_text("\n".join(lines) + "\n")
     with (repo.path / "stream").open("rb") as stream:

@@ -56,9 +56,7 @@ def test_another_python_needs_the_command_again(worktree: Path, log: Path, tmp_p
     assert (worktree / "count").read_text() == "x\nx\n"
 
 
-def test_the_stamp_keeps_the_tree_clean_and_goes_with_the_worktree(
-    worktree: Path, log: Path, repo: Repo
-) -> None:
+def test_the_stamp_keeps_the_tree_clean_and_goes_with_the_worktree(worktree: Path, log: Path, repo: Repo) -> None:
     setup(worktree, "true", log)
 
     assert repo.at(worktree).git("status", "--porcelain", "--ignored") == ""

@@ -111,9 +111,7 @@ def test_each_commit_gets_the_submodule_commit_it_asks_for(repo: Repo, other: Re
     repo.git("-C", str(sub), "pull", "--quiet")
     repo.commit("new", {})
 
-    old, new = (
-        add_worktree(repo.path, resolve_commit(repo.path, name), cache) for name in ("HEAD~1", "HEAD")
-    )
+    old, new = (add_worktree(repo.path, resolve_commit(repo.path, name), cache) for name in ("HEAD~1", "HEAD"))
 
     assert (old / "libs/a/b.py").read_text() == "b = 1\n"
     assert (new / "libs/a/b.py").read_text() == "b = 2\n"

@@ -236,9 +236,7 @@ def test_a_commit_that_cannot_be_checked_out_leaves_no_trace(repo: Repo, cache: 
     assert list_worktrees(repo.path, cache) == []
 
 
-def test_only_the_asked_repositorys_worktrees_are_listed_and_removed(
-    repo: Repo, other: Repo, cache: Path
-) -> None:
+def test_only_the_asked_repositorys_worktrees_are_listed_and_removed(repo: Repo, other: Repo, cache: Path) -> None:
     _, two = two_commits(repo)
     other.commit("other", {"b.py": "1"})
     mine, theirs = add(repo, cache), add(other, cache)

@@ -84,9 +84,7 @@ def test_scaling_all_times_changes_nothing(values: list[list[float]], scale: flo
 
 @settings(max_examples=30)
 @given(matrices(4, 3), st.permutations(range(4)))
-def test_a_permutation_of_rounds_changes_nothing_but_drift(
-    values: list[list[float]], turn: list[int]
-) -> None:
+def test_a_permutation_of_rounds_changes_nothing_but_drift(values: list[list[float]], turn: list[int]) -> None:
     one, other = compare(table(values), "A"), compare(table([values[i] for i in turn]), "A")
 
     for found, turned in zip(one.candidates, other.candidates, strict=True):
@@ -171,9 +169,7 @@ def test_numbers_that_are_none_are_left_out_and_named() -> None:
     found = compare(runs, "A")
 
     assert found.rounds == (3, 4)
-    assert found.notes[0] == (
-        "runs without a positive, finite step time were left out: A in round 1, B in round 2"
-    )
+    assert found.notes[0] == ("runs without a positive, finite step time were left out: A in round 1, B in round 2")
 
 
 def test_missing_columns_are_a_config_error() -> None:
@@ -242,10 +238,7 @@ def test_a_coarse_log_is_said_with_its_quantum() -> None:
     found = compare(table(FOUR, resolution=0.004, quantum_s=0.001), "A")
 
     assert found.notes == (
-        (
-            "step times are recorded in 1 ms; effects under 0.8 % cannot be told apart; "
-            "log a cumulative or finer clock"
-        ),
+        ("step times are recorded in 1 ms; effects under 0.8 % cannot be told apart; log a cumulative or finer clock"),
     )
 
 
@@ -354,9 +347,7 @@ def test_a_run_twice_in_one_round_counts_once_and_is_noted() -> None:
 
     found = compare(runs, "A")
 
-    assert found.notes == (
-        "several runs of one arm in one round, the last one counts: A in round 1, B in round 1",
-    )
+    assert found.notes == ("several runs of one arm in one round, the last one counts: A in round 1, B in round 1",)
 
 
 def test_no_run_at_all_is_a_sentence_for_every_candidate() -> None:
@@ -364,9 +355,7 @@ def test_no_run_at_all_is_a_sentence_for_every_candidate() -> None:
 
     found = compare(empty, "A", arms=["A", "B", "C"])
 
-    assert [one.sentence for one in found.candidates] == [
-        "not judged: the baseline A has no finished run"
-    ] * 2
+    assert [one.sentence for one in found.candidates] == ["not judged: the baseline A has no finished run"] * 2
 
 
 def test_unknown_start_times_only_cost_the_drift() -> None:

@@ -62,9 +62,7 @@ def test_one_round_gets_no_interval() -> None:
 def test_many_arms_share_the_residual_of_round_and_arm() -> None:
     rounds, arms = 4, 5
     values = LOGS[:rounds]
-    design = np.column_stack(
-        [np.tile(np.eye(arms), (rounds, 1)), np.repeat(np.eye(rounds)[:, 1:], arms, axis=0)]
-    )
+    design = np.column_stack([np.tile(np.eye(arms), (rounds, 1)), np.repeat(np.eye(rounds)[:, 1:], arms, axis=0)])
     coefficients, squares, _, _ = np.linalg.lstsq(design, values.ravel(), rcond=None)
     df = values.size - design.shape[1]
     quantile = scipy_stats.t.ppf(0.975, df)
@@ -173,9 +171,7 @@ def test_the_quantum_is_the_smallest_gap() -> None:
     assert quantum(np.array([0.1 + 0.2, 0.3])) is None
 
 
-@pytest.mark.parametrize(
-    ("sd_ms", "bound_pct"), [(0.1, 2.0), (0.2, 1.1), (0.3, 0.4), (0.4, 0.1), (0.5, 0.02)]
-)
+@pytest.mark.parametrize(("sd_ms", "bound_pct"), [(0.1, 2.0), (0.2, 1.1), (0.3, 0.4), (0.4, 0.1), (0.5, 0.02)])
 def test_rounding_bias_is_bounded_as_published(sd_ms: float, bound_pct: float) -> None:
     recorded_sd_s = math.sqrt((sd_ms * 1e-3) ** 2 + 1e-6 / 12)
     bound = resolution_bound(0.013, recorded_sd_s, 250, 0.001, cumulative=False)

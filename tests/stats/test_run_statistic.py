@@ -75,9 +75,7 @@ def test_a_clock_that_runs_backwards_is_not_used_and_noted() -> None:
     described = describe((np.arange(1, 61), np.full(60, 0.1), end_s), (1, 60))
 
     assert not described.summary.cumulative
-    assert described.notes == (
-        "the cumulative clock stands still or runs backwards in the window: durations are used",
-    )
+    assert described.notes == ("the cumulative clock stands still or runs backwards in the window: durations are used",)
 
 
 def test_epoch_readings_do_not_fake_a_fine_quantum() -> None:
@@ -159,9 +157,7 @@ def test_steps_counted_from_0_are_named_in_the_error() -> None:
     with pytest.raises(ReadError) as error:
         summarise(steps_of([0.1] * 300, first=0), (51, 300))
 
-    assert str(error.value) == (
-        "window 51:300 reaches beyond the last step, 299, counted from 0: choose one up to 299"
-    )
+    assert str(error.value) == ("window 51:300 reaches beyond the last step, 299, counted from 0: choose one up to 299")
 
 
 def test_a_log_of_every_tenth_step_fills_its_window() -> None:

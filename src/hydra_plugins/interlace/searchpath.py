@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import interlace
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+
+import interlace
 
 if TYPE_CHECKING:
     from hydra.core.config_search_path import ConfigSearchPath

@@ -34,4 +34,4 @@ class InterlaceSweeper(Sweeper):
         """Hand on one request for the whole sweep; nothing runs inside Hydra."""
         from interlace.config import read_request  # noqa: PLC0415 (Hydra imports every plugin at each start)
 
-        self.task_function(read_request(arguments, self.loader, self.master))  # type: ignore[arg-type]
+        self.task_function(read_request(arguments, self.loader, self.master))

@@ -54,9 +54,7 @@ def _arguments(argv: list[str]) -> tuple[Path | None, Path | None, bool]:
         if name in {"repo", "cache_dir"} and value:
             paths[name] = Path(value).expanduser()
         elif argument != "--yes":
-            raise UsageError(
-                f"clean does not know {argument!r}; it takes repo=PATH, cache_dir=PATH and --yes"
-            )
+            raise UsageError(f"clean does not know {argument!r}; it takes repo=PATH, cache_dir=PATH and --yes")
     return paths.get("repo"), paths.get("cache_dir"), "--yes" in argv
 
 

@@ -92,8 +92,7 @@ def parse(argv: list[str]) -> Request:
     options, named = _split(argv)
     if len(named) < 2:  # noqa: PLR2004 (a comparison has two sides)
         raise UsageError(
-            f"{len(named)} arms given: compare needs two or more, "
-            "as in baseline=a1.log,a2.log candidate=b1.log,b2.log"
+            f"{len(named)} arms given: compare needs two or more, as in baseline=a1.log,a2.log candidate=b1.log,b2.log"
         )
     baseline = "baseline" if "baseline" in named else next(iter(named))
     in_turn = [baseline, *(name for name in named if name != baseline)]
@@ -120,13 +119,9 @@ def _split(argv: list[str]) -> tuple[dict[str, str], dict[str, str]]:
             continue
         key, equals, value = word.partition("=")
         if word.startswith("-"):
-            raise UsageError(
-                f"unknown option {word!r}: options are {', '.join(f'{o}=' for o in OPTIONS)} and --json"
-            )
+            raise UsageError(f"unknown option {word!r}: options are {', '.join(f'{o}=' for o in OPTIONS)} and --json")
         if not equals or not key or not value:
-            raise UsageError(
-                f"{word!r}: expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}"
-            )
+            raise UsageError(f"{word!r}: expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}")
         target = options if key in OPTIONS else named
         if key in target:
             what = "option" if key in OPTIONS else "arm"

@@ -50,9 +50,7 @@ def _table(outcome: Outcome) -> Table:
     compared = outcome.compared.by_arm()
     for arm in outcome.arms:
         summaries = [
-            stats.summary
-            for run, stats in zip(outcome.ordered.runs, outcome.measured, strict=True)
-            if run.arm == arm
+            stats.summary for run, stats in zip(outcome.ordered.runs, outcome.measured, strict=True) if run.arm == arm
         ]
         table.add_row(Text(arm), str(len(summaries)), *_times(summaries), *_judged(compared.get(arm)))
     return table

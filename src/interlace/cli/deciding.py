@@ -10,11 +10,10 @@ from interlace.checkout import range_axis, resolve_commits
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
-    from interlace.arms import RequestLike
-    from interlace.schema import MeasureConfig, Sweep
+    from interlace.schema import MeasureConfig, Request, Sweep
 
 
-def decide(request: RequestLike) -> Sweep:
+def decide(request: Request) -> Sweep:
     """Compose the arms and pin their commits. Raises ConfigError or SourceError for what cannot be measured."""
     sweep = resolve_commits(build_sweep(request, range_axis))
     for arm in sweep.arms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from datetime import datetime
@@ -18,8 +19,9 @@ from interlace.execute import close_cut_runs, execute
 from interlace.files import SweepDir, locked, make_sweep_dir, write_json
 from interlace.lane import Lane
 from interlace.load import LoadedSweep, load
+from interlace.monitor.readings import GpuReadError
 from interlace.monitor.source import open_source
-from interlace.node import fingerprint
+from interlace.node import fingerprint, gpu_map
 from interlace.plan import make_plan
 from interlace.report.terminal import TerminalObserver, next_steps, print_analysis, stdout
 from interlace.report.written import write_report
@@ -29,15 +31,14 @@ from interlace.sweepfile import write_sweep
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from interlace.arms import RequestLike
     from interlace.monitor.readings import GpuSource
-    from interlace.schema import Plan, Sweep
+    from interlace.schema import Plan, Request, Sweep
 
 EXIT_RUN_FAILED = 1
 EXIT_VERDICT = 3
 
 
-def measure_new(request: RequestLike) -> int:
+def measure_new(request: Request) -> int:
     """Decide, write down, check out, measure, report; return the exit code."""
     sweep = decide(request)
     if sweep.config.launchers.kind != "local":
@@ -51,9 +52,7 @@ def measure_new(request: RequestLike) -> int:
 
 def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
     """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk."""
-    observer = TerminalObserver(
-        {arm.slug: arm.name for arm in sweep.arms}, len(plan.runs), sweep.config.rounds
-    )
+    observer = TerminalObserver({arm.slug: arm.name for arm in sweep.arms}, len(plan.runs), sweep.config.rounds)
     with locked(sweep_dir), contextlib.closing(open_source(sweep.config.monitor.source)) as gpus:
         for cut in close_cut_runs(sweep_dir, plan):
             observer.say(f"{cut.run.id} was cut; it is measured again")
@@ -61,8 +60,7 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
         _write_node(sweep_dir, gpus)
         try:
             with checked_out(sweep, sweep_dir.path, observer.say) as trees:
-                environ = without_git_variables(os.environ)
-                execute(Lane(sweep_dir, sweep, trees, gpus, environ, observer), plan)
+                execute(Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer), plan)
         except KeyboardInterrupt:
             observer.close()
             sys.stderr.write("interlace: interrupted; what was measured is kept\n")
@@ -72,6 +70,15 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
             observer.close()
             sweep_dir.state.unlink(missing_ok=True)
     return exit_code(_show(sweep_dir))
+
+
+def _environ(gpus: GpuSource) -> dict[str, str]:
+    """Return the calling shell's environment, without a git hook's, and the map of GPUs for the ranks."""
+    try:
+        found = json.dumps(gpu_map(gpus.inventory()))
+    except GpuReadError:
+        found = "[]"
+    return {**without_git_variables(os.environ), "INTERLACE_GPU_MAP": found}
 
 
 def _write_node(sweep_dir: SweepDir, gpus: GpuSource) -> None:

@@ -15,8 +15,7 @@ from interlace.plan import FIRST_RUN_GUESS_S, make_plan
 from interlace.report.terminal import minutes, stdout
 
 if TYPE_CHECKING:
-    from interlace.config import Request
-    from interlace.schema import Arm, Plan, Sweep
+    from interlace.schema import Arm, Plan, Request, Sweep
 
 
 def run(argv: list[str]) -> int:
@@ -28,7 +27,15 @@ def _show(request: Request) -> int:
     sweep = decide(request)
     plan = make_plan(sweep)
     console = stdout()
-    for line in [*_arms(sweep), "", *_order(sweep, plan), "", *_commands(sweep, plan), "", *_estimate(sweep, plan)]:
+    for line in [
+        *_arms(sweep),
+        "",
+        *_order(sweep, plan),
+        "",
+        *_commands(sweep, plan),
+        "",
+        *_estimate(sweep, plan),
+    ]:
         console.print(line, markup=False, soft_wrap=True)
     return 0
 
@@ -79,6 +86,8 @@ def _estimate(sweep: Sweep, plan: Plan) -> list[str]:
     total = len(plan.runs) * FIRST_RUN_GUESS_S
     limit = len(plan.runs) * sweep.config.measure.timeout_s
     return [
-        f"time: {len(plan.runs)} runs; {minutes(total)} if a run takes {FIRST_RUN_GUESS_S:g} s, "
-        f"{minutes(limit)} at most (measure.timeout_s); nothing was run"
+        (
+            f"time: {len(plan.runs)} runs; {minutes(total)} if a run takes {FIRST_RUN_GUESS_S:g} s, "
+            f"{minutes(limit)} at most (measure.timeout_s); nothing was run"
+        )
     ]

@@ -185,18 +185,14 @@ def as_json(log: StepLog, series: pd.DataFrame, summary: Summary) -> dict[str, A
 def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> str:
     """Return what people read."""
     lines = [f"{path}", f"  read by     {log.why}", *_facts(log, series), "", *_table(log, series), ""]
-    lines.append(
-        f"  window      steps {summary.first} to {summary.last}, {summary.n} of them ({summary.why})"
-    )
+    lines.append(f"  window      steps {summary.first} to {summary.last}, {summary.n} of them ({summary.why})")
     lines.append(f"  median      {_time(summary.median_s)}")
     lines.append(f"  mean        {_time(summary.mean_s)}")
     lines.append(f"  p90, max    {_time(summary.p90_s)}, {_time(summary.max_s)}")
     first = series.iloc[0]
     if int(first["step"]) == 1 and summary.first > 1:
         ratio = float(first["step_s"]) / summary.median_s
-        lines.append(
-            f"  step 1      {_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)"
-        )
+        lines.append(f"  step 1      {_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)")
     lines += [f"  note        {note}" for note in (*log.notes, *summary.notes)]
     lines += [f"  error       {error}" for error in log.errors]
     return "\n".join(lines)
@@ -221,9 +217,7 @@ def _ranks(log: StepLog) -> str:
     ranks = [int(rank) for rank in sorted(log.frame["rank"].unique())]
     if ranks == [-1]:
         return log.reduced or "not said"
-    names = ", ".join(str(rank) for rank in ranks[:SHOWN_RANKS]) + (
-        " ..." if len(ranks) > SHOWN_RANKS else ""
-    )
+    names = ", ".join(str(rank) for rank in ranks[:SHOWN_RANKS]) + (" ..." if len(ranks) > SHOWN_RANKS else "")
     return f"{len(ranks)} ({names})" + ("; the slowest one counts" if len(ranks) > 1 else "")
 
 
@@ -250,9 +244,7 @@ def _step_rows(log: StepLog, series: pd.DataFrame) -> list[dict[str, Any]]:
     extra = [name for name in frame.columns if name not in known] if frame["step"].is_unique else []
     ranks = _per_rank(frame)
     rows = []
-    for n, (step, step_s, end_s) in enumerate(
-        zip(series["step"], series["step_s"], series["end_s"], strict=True)
-    ):
+    for n, (step, step_s, end_s) in enumerate(zip(series["step"], series["step_s"], series["end_s"], strict=True)):
         row: dict[str, Any] = {"step": int(step), "step_s": float(step_s)}
         if math.isfinite(end_s):
             row["end_s"] = float(end_s)

@@ -54,7 +54,7 @@ def rank_command(workload: WorkloadConfig, python: str, places: Mapping[str, str
     except ValueError as error:
         raise ConfigError(f"workload.command={workload.command!r} cannot be split into words: {error}") from error
     if not words:
-        raise ConfigError("workload.command is empty; give the training command, as in \"python train.py\"")
+        raise ConfigError('workload.command is empty; give the training command, as in "python train.py"')
     if shell := sorted(SHELL_WORDS.intersection(words)):
         raise ConfigError(
             f"workload.command has the shell word '{shell[0]}', and no shell runs it; "
@@ -142,7 +142,8 @@ def _accelerate(
         explicit += [f"--mixed_precision={ranks.mixed_precision}", "--dynamo_backend=no"]
         explicit += ["--multi_gpu"] if several else []
     argv = (
-        *_tool(python, "accelerate", "accelerate.commands.accelerate_cli"), "launch", f"--config_file={ranks.config_file or own}", *explicit,
+        *_tool(python, "accelerate", "accelerate.commands.accelerate_cli"), "launch",
+        f"--config_file={ranks.config_file or own}", *explicit,
         *ranks.args, "--no_python", sys.executable, *WRAPPER, *command,
     )  # fmt: skip
     return argv, {} if ranks.config_file else {own.name: text}
@@ -163,7 +164,7 @@ def _torchrun(
 def _plain(
     ranks: RanksConfig, _python: str, command: tuple[str, ...], _run_dir: Path
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """The command itself; as a single process it goes through the wrapper like any rank."""
+    """Return the command itself; as a single process it goes through the wrapper like any rank."""
     if ranks.nproc_per_node == 1:
         return (sys.executable, *WRAPPER, *command), {}
     return command, {}

@@ -133,9 +133,7 @@ class Nvml:
             _mib(self._read(why, "memory_used_mib", lambda: self._memory(handle).used)),
             self._read(why, "utilization_pct", lambda: nvml.nvmlDeviceGetUtilizationRates(handle).gpu),
             self._read(why, "sm_clock_mhz", nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            self._read(
-                why, "temperature_c", nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU
-            ),
+            self._read(why, "temperature_c", nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
             None if power_mw is None else power_mw / 1000,
             self._read(why, "throttle", self._throttle, handle),
             why,

@@ -93,9 +93,7 @@ def own_contexts(states: Iterable[GpuState]) -> dict[str, int]:
     return {state.uuid: sum(process.owner == "own" for process in state.processes) for state in states}
 
 
-def _owned(
-    process: GpuProcess, own_pids: Collection[int], living_pids: Collection[int] | None
-) -> OwnedProcess:
+def _owned(process: GpuProcess, own_pids: Collection[int], living_pids: Collection[int] | None) -> OwnedProcess:
     if process.pid in own_pids:
         owner: Owner = "own"
     elif living_pids is None or process.pid in living_pids:

@@ -173,9 +173,7 @@ def parse_topo(text: str) -> dict[int, tuple[int, ...]]:
     place = heads.index("NUMA Affinity")
     rows = (_cells(line) for line in lines)
     return {
-        int(row[0][3:]): _numbers(row[place])
-        for row in rows
-        if re.fullmatch(r"GPU\d+", row[0]) and len(row) > place
+        int(row[0][3:]): _numbers(row[place]) for row in rows if re.fullmatch(r"GPU\d+", row[0]) and len(row) > place
     }
 
 

@@ -13,7 +13,6 @@ from interlace.report.table import Table, arms_table, headline, verdict_lines
 from interlace.schema import FORMAT_VERSION
 
 if TYPE_CHECKING:
-    from interlace.analyse import Analysis
     from interlace.load import LoadedSweep
 
 
@@ -45,17 +44,25 @@ def _how(loaded: LoadedSweep) -> list[str]:
     ranks = f"{config.ranks.nproc_per_node} ranks under {config.ranks.kind}"
     order = " ".join(run.arm for run in plan.runs if run.round == 1)
     return [
-        f"- {ranks}, workload {config.workload.name}; one run at a time, {plan.order} order, seed {plan.seed}: "
-        f"round 1 was {order}",
-        f"- {'one discarded burn-in run, then ' if config.burn_in else ''}{config.rounds} rounds; "
-        f"verdicts from the trimmed mean of {config.stats.block}-step blocks, tables show medians",
+        (
+            f"- {ranks}, workload {config.workload.name}; one run at a time, {plan.order} order, seed {plan.seed}: "
+            f"round 1 was {order}"
+        ),
+        (
+            f"- {'one discarded burn-in run, then ' if config.burn_in else ''}{config.rounds} rounds; "
+            f"verdicts from the trimmed mean of {config.stats.block}-step blocks, tables show medians"
+        ),
         f"- Interlace {__version__}; every run's command, environment, log and record are under `runs/`",
     ]
 
 
 def _pipe_table(table: Table) -> list[str]:
     rule = ["---:" if index in table.numeric else "---" for index in range(len(table.header))]
-    rows = [table.header, tuple(rule), *(tuple(cell.replace("|", "\\|") for cell in row) for row in table.rows)]
+    rows = [
+        table.header,
+        tuple(rule),
+        *(tuple(cell.replace("|", "\\|") for cell in row) for row in table.rows),
+    ]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 

@@ -61,9 +61,7 @@ def dirty_message(dirty: Dirty) -> str:
         return ""
     more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
     named = ", ".join(printable(name) for name in files[:_SHOWN])
-    return (
-        f"commits are measured from clean worktrees, so uncommitted changes are part of no arm: {named}{more}"
-    )
+    return f"commits are measured from clean worktrees, so uncommitted changes are part of no arm: {named}{more}"
 
 
 def refuse_dirty(repo: Path, commits: Sequence[Commit], policy: Literal["fail", "ignore"]) -> tuple[str, ...]:

@@ -65,9 +65,7 @@ def prove_import(python: str, module: str, worktree: Path, env: Mapping[str, str
     first folder. Raises `SourceError` when it is missing or comes from elsewhere (case: an editable install).
     """
     if not _MODULE.fullmatch(module):
-        raise SourceError(
-            f"source.module={module} is not a module name; give one as in `import`: package.module"
-        )
+        raise SourceError(f"source.module={module} is not a module name; give one as in `import`: package.module")
     if not cwd.is_dir():
         raise SourceError(f"the folder to run in is not in the worktree: {cwd}; mend workload.cwd")
     answer = _ask(python, module, env, cwd)
@@ -79,16 +77,12 @@ def prove_import(python: str, module: str, worktree: Path, env: Mapping[str, str
 
 def _entry(worktree: Path, entry: str) -> str:
     if os.pathsep in entry:
-        raise SourceError(
-            f"source.pythonpath entry {entry!r} holds a ':', which separates entries; make it a list"
-        )
+        raise SourceError(f"source.pythonpath entry {entry!r} holds a ':', which separates entries; make it a list")
     if Path(entry).is_absolute():
         return entry
     path = os.path.normpath(worktree / entry)
     if not Path(path).is_relative_to(worktree):
-        raise SourceError(
-            f"source.pythonpath entry {entry!r} leads out of the worktree; give a folder inside it"
-        )
+        raise SourceError(f"source.pythonpath entry {entry!r} leads out of the worktree; give a folder inside it")
     return path
 
 
@@ -98,9 +92,7 @@ def _ask(python: str, module: str, env: Mapping[str, str], cwd: Path) -> dict[st
     try:
         ended = run_child([python, "-c", _ASK, module], cwd=cwd, env=asking, timeout_s=PROOF_TIMEOUT_S)
     except OSError as error:
-        raise SourceError(
-            f"workload.python={python} cannot be started: {error}; give the path of a Python"
-        ) from error
+        raise SourceError(f"workload.python={python} cannot be started: {error}; give the path of a Python") from error
     lines = ended.stdout.decode("utf-8", "replace").splitlines()
     answers = [line.removeprefix(_MARK) for line in lines if line.startswith(_MARK)]
     if not answers:
@@ -128,9 +120,7 @@ def _is_inside(found: str, worktree: Path) -> bool:
 def _refusal(python: str, module: str, worktree: Path, answer: Mapping[str, Any], found: str) -> str:
     entries = _entries_with(worktree, module)
     if "error" in answer and not _is_part(answer["missing"], module):
-        return (
-            f"source.module={module}: importing the packages around it fails in {python}: {answer['error']}"
-        )
+        return f"source.module={module}: importing the packages around it fails in {python}: {answer['error']}"
     if not entries:
         where = f"; {python} has {found}" if found else ""
         return (

@@ -111,13 +111,9 @@ def locked(path: Path, *, shared: bool = False, timeout_s: float = LOCK_TIMEOUT_
     try:
         descriptor = _acquire(path, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, deadline)
     except OSError as error:
-        raise SourceError(
-            f"cannot use the cache folder {path.parent}: {error}; set source.cache_dir"
-        ) from error
+        raise SourceError(f"cannot use the cache folder {path.parent}: {error}; set source.cache_dir") from error
     if descriptor is None:
-        raise SourceError(
-            f"another Interlace process has held {path} for {timeout_s:g} s; wait for it to end"
-        )
+        raise SourceError(f"another Interlace process has held {path} for {timeout_s:g} s; wait for it to end")
     try:
         yield
     finally:

@@ -36,9 +36,7 @@ def open_repository(path: Path) -> Repository:
     Raises `SourceError` for anything else, with what to do.
     """
     folder = _folder(path)
-    asked = run_git(
-        folder, "rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--git-dir", "--git-common-dir"
-    )
+    asked = run_git(folder, "rev-parse", "--is-bare-repository", "--is-inside-git-dir", "--git-dir", "--git-common-dir")
     if not asked.ok:
         raise SourceError(_refusal(folder, asked))
     bare, inside_git_dir, git_dir, common_dir = asked.stdout.split("\n")[:4]
@@ -53,9 +51,7 @@ def open_repository(path: Path) -> Repository:
 def _folder(path: Path) -> Path:
     folder = path.expanduser().resolve()
     if not folder.exists():
-        raise SourceError(
-            f"source.repo={path}: there is no such folder ({folder}); give the repository's path"
-        )
+        raise SourceError(f"source.repo={path}: there is no such folder ({folder}); give the repository's path")
     if not folder.is_dir():
         raise SourceError(f"source.repo={path} is a file; give the folder of the repository")
     return folder
@@ -88,9 +84,7 @@ def _refusal(folder: Path, asked: GitResult) -> str:
             f"git config --global --add safe.directory '{folder}'"
         )
     if "safe.bareRepository" in text or "cannot use bare repository" in text:
-        return (
-            f"{where} is a bare repository, which your git setting safe.bareRepository forbids; give a clone"
-        )
+        return f"{where} is a bare repository, which your git setting safe.bareRepository forbids; give a clone"
     if "not a git repository" in text and (folder / ".git").is_file():
         return (
             f"{where}: its .git file points to a repository that is not there ({asked.reason}); "

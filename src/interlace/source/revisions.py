@@ -66,9 +66,7 @@ def _ends(text: str) -> tuple[str, str]:
     if not dots:
         raise SourceError(f"commits={text} is not a range A..B; for single commits write commit={text},...")
     if not first:
-        raise SourceError(
-            f"commits={text} has no start: write commits=A{text.strip()}, A being the unmodified code"
-        )
+        raise SourceError(f"commits={text} has no start: write commits=A{text.strip()}, A being the unmodified code")
     return first, last or "HEAD"
 
 
@@ -80,8 +78,7 @@ def _check_ancestor(repository: Repository, first: Commit, last: Commit) -> None
         return
     if _is_ancestor(repository, last.sha, first.sha):
         raise SourceError(
-            f"commits={ends} is empty: the start is newer than the end; "
-            f"write commits={last.revision}..{first.revision}"
+            f"commits={ends} is empty: the start is newer than the end; write commits={last.revision}..{first.revision}"
         )
     base = run_git(repository.top, "merge-base", first.sha, last.sha).stdout.strip()
     hint = f"start where they part: commits={base[:12]}..{last.revision}" if base else "they share no history"
@@ -101,9 +98,7 @@ def _resolve(repository: Repository, revision: object) -> Commit:
 
 def _checked_text(revision: object) -> str:
     if not isinstance(revision, str):
-        raise SourceError(
-            f"commit={revision!r} is a number, not text: a short sha such as 5e81234 must be quoted"
-        )
+        raise SourceError(f"commit={revision!r} is a number, not text: a short sha such as 5e81234 must be quoted")
     text = revision.strip()
     if not text:
         raise SourceError("commit= is empty; give a branch, a tag or a sha")

@@ -68,9 +68,7 @@ def run_setup(
 
 def tracked_state(worktree: Path) -> str:
     """Return a fingerprint of how tracked files differ from the commit; empty when none does."""
-    diff = git_text(
-        worktree, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--submodule=diff"
-    )
+    diff = git_text(worktree, "diff", "HEAD", "--binary", "--no-ext-diff", "--no-textconv", "--submodule=diff")
     return hashlib.sha256(diff.encode("utf-8", "surrogateescape")).hexdigest() if diff else ""
 
 
@@ -110,9 +108,7 @@ def _shell(command: str, env: Mapping[str, str]) -> list[str]:
 
 
 def _failure(worktree: Path, command: str, timeout_s: float, log_path: Path, ended: Ended) -> str:
-    how = (
-        f"did not end within {timeout_s:g} s" if ended.timed_out else f"failed with {_exit(ended.returncode)}"
-    )
+    how = f"did not end within {timeout_s:g} s" if ended.timed_out else f"failed with {_exit(ended.returncode)}"
     remedy = "raise source.setup_timeout_s or mend source.setup" if ended.timed_out else "mend source.setup"
     with log_path.open("rb") as log:
         log.seek(max(0, log.seek(0, os.SEEK_END) - _TAIL_BYTES))

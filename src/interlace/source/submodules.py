@@ -71,9 +71,7 @@ def parse_submodule_status(text: str) -> Submodules:
             continue
         match = _STATUS.fullmatch(line)
         if not match:
-            raise SourceError(
-                f"not a line of `git submodule status`: {line!r} (was its first column cut off?)"
-            )
+            raise SourceError(f"not a line of `git submodule status`: {line!r} (was its first column cut off?)")
         flag, _, rest = match.groups()
         # Only these two flags are followed by a description in parentheses; a path may hold some of its own.
         described = _DESCRIBED.fullmatch(rest) if flag in " +" else None
@@ -125,9 +123,7 @@ def _unavailable(level: Level, link: _Link, address: str, reason: str) -> str:
         hint = "git does not clone local paths for submodules unless protocol.file.allow=always is configured"
     else:
         hint = f"run `git -C {where} submodule update --init --recursive` once, with the network"
-    return (
-        f"submodule {link.path} at {link.sha[:12]} could not be checked out from {address}: {reason}; {hint}"
-    )
+    return f"submodule {link.path} at {link.sha[:12]} could not be checked out from {address}: {reason}; {hint}"
 
 
 def _verify(tree: Path, links: list[_Link]) -> None:
@@ -146,9 +142,7 @@ def _links(tree: Path) -> list[_Link]:
     if not (tree / ".gitmodules").is_file():
         return []
     staged = git_text(tree, "ls-files", "--stage", "-z").split("\0")
-    shas = {
-        entry.partition("\t")[2]: entry.split()[1] for entry in staged if entry.startswith(f"{_LINK_MODE} ")
-    }
+    shas = {entry.partition("\t")[2]: entry.split()[1] for entry in staged if entry.startswith(f"{_LINK_MODE} ")}
     modules = _read_gitmodules(tree)
     return [
         _Link(name, path, shas[path], keys.get("url", ""), keys.get("update", "checkout"))
@@ -158,9 +152,7 @@ def _links(tree: Path) -> list[_Link]:
 
 
 def _read_gitmodules(tree: Path) -> dict[str, dict[str, str]]:
-    listed = run_git(
-        tree, "config", "-z", "--file", str(tree / ".gitmodules"), "--get-regexp", r"^submodule\."
-    )
+    listed = run_git(tree, "config", "-z", "--file", str(tree / ".gitmodules"), "--get-regexp", r"^submodule\.")
     modules: dict[str, dict[str, str]] = {}
     for item in filter(None, listed.stdout.split("\0")):
         key, _, value = item.partition("\n")

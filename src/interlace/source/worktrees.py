@@ -102,9 +102,7 @@ def hold_worktrees(repo: Path, cache_dir: Path | None = None) -> Iterator[None]:
 # ---------------------------------------------------------------- adding
 
 
-def _make(
-    repository: Repository, place: Place, commit: Commit, pointers: Literal["fail", "ignore"]
-) -> Marker:
+def _make(repository: Repository, place: Place, commit: Commit, pointers: Literal["fail", "ignore"]) -> Marker:
     _discard(place, repository.common_dir)
     marker = Marker(commit.sha, str(repository.top), str(repository.common_dir), complete=False)
     write_json(place.marker_path, marker)
@@ -242,9 +240,7 @@ def _unused(folder: Path) -> Iterator[None]:
         try:
             stack.enter_context(locked(folder / ".in-use", timeout_s=0))
         except SourceError as error:
-            raise SourceError(
-                f"{folder} is in use by a running sweep; wait for its end or stop it"
-            ) from error
+            raise SourceError(f"{folder} is in use by a running sweep; wait for its end or stop it") from error
         yield
 
 

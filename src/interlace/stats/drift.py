@@ -31,9 +31,7 @@ class Drift:
     lag1: float | None
 
 
-def fit_drift(
-    log_s: ArrayLike, arm: ArrayLike, t: ArrayLike, base: int = 0, confidence: float = 0.95
-) -> Drift | None:
+def fit_drift(log_s: ArrayLike, arm: ArrayLike, t: ArrayLike, base: int = 0, confidence: float = 0.95) -> Drift | None:
     """Fit ln y = arm + b t by least squares; b is the change from the first to the last start.
 
     All three have one entry a run; `arm` numbers the arms from 0, `t` are start times in any unit. None where

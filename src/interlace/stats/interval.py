@@ -161,9 +161,7 @@ def sign_flip_p(differences: ArrayLike) -> float | None:
     return float((sums >= abs(values.sum()) * (1.0 - 1e-12)).mean())
 
 
-def signed_rank_interval(
-    differences: ArrayLike, confidence: float = 0.95
-) -> tuple[float, float, float] | None:
+def signed_rank_interval(differences: ArrayLike, confidence: float = 0.95) -> tuple[float, float, float] | None:
     """Hodges-Lehmann estimate and exact signed-rank interval of log ratios, shape (rounds,); None if too few.
 
     The interval is read from the ordered averages of all pairs (Tukey's construction).

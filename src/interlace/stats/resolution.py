@@ -30,9 +30,7 @@ def quantum(values: NDArray[np.float64], magnitude: float | None = None) -> floa
     return float(gaps.min()) if gaps.size else None
 
 
-def resolution_bound(
-    mean_s: float, sd_s: float, n: int, quantum_s: float | None, *, cumulative: bool
-) -> float | None:
+def resolution_bound(mean_s: float, sd_s: float, n: int, quantum_s: float | None, *, cumulative: bool) -> float | None:
     """Largest relative bias that rounding can leave in the run statistic; None when nothing can be said.
 
     Cumulative clock: only the two ends are rounded, q / (n T). Rounded durations: the first Fourier term of

@@ -79,9 +79,7 @@ def describe(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 1
         summary=summary,
         sd_s=sd_s,
         stall_share=max(0.0, 1.0 - summary.stat_s / summary.mean_s) if summary.mean_s > 0 else 0.0,
-        resolution=resolution_bound(
-            summary.mean_s, sd_s, summary.n, summary.quantum_s, cumulative=summary.cumulative
-        ),
+        resolution=resolution_bound(summary.mean_s, sd_s, summary.n, summary.quantum_s, cumulative=summary.cumulative),
         bimodal=_is_bimodal(part.step_s),
         notes=(*notes, *clock_notes, *_window_notes(summary, part, block)),
     )
@@ -112,13 +110,9 @@ def _check_reach(series: Series, first: int, last: int) -> None:
     begin, end = int(series.step[0]), int(series.step[-1])
     if last > end + series.stride - 1:
         counted = ", counted from 0" if begin == 0 else ""
-        raise ReadError(
-            f"window {first}:{last} reaches beyond the last step, {end}{counted}: choose one up to {end}"
-        )
+        raise ReadError(f"window {first}:{last} reaches beyond the last step, {end}{counted}: choose one up to {end}")
     if first < begin - series.stride + 1:
-        raise ReadError(
-            f"window {first}:{last} begins before the first step, {begin}: choose one from {begin}"
-        )
+        raise ReadError(f"window {first}:{last} begins before the first step, {begin}: choose one from {begin}")
 
 
 def _blocks(step_s: Floats, clock: Clock | None, block: int) -> Floats:
@@ -166,9 +160,7 @@ def _is_bimodal(times: Floats) -> bool:
 def _window_notes(summary: StepSummary, part: Series, block: int) -> list[str]:
     notes = []
     if summary.n < FEW_STEPS:
-        notes.append(
-            f"only {summary.n} steps in the window: {FEW_STEPS} or more are needed for a steady number"
-        )
+        notes.append(f"only {summary.n} steps in the window: {FEW_STEPS} or more are needed for a steady number")
     if summary.n < 2 * block:
         notes.append("fewer than two blocks of steps: the plain mean is compared")
     missing = round((part.step[-1] - part.step[0]) / part.stride) + 1 - summary.n

@@ -78,9 +78,7 @@ def series_of(steps: pd.DataFrame | Arrays) -> tuple[Series, list[str]]:
     return _by_step_and_rank(number[usable], np.asarray(rank)[usable], seconds[usable], kept), notes
 
 
-def _by_step_and_rank(
-    number: Floats, rank: NDArray[np.generic], seconds: Floats, clock: Floats | None
-) -> Series:
+def _by_step_and_rank(number: Floats, rank: NDArray[np.generic], seconds: Floats, clock: Floats | None) -> Series:
     step, row = np.unique(number, return_inverse=True)
     ranks, column = np.unique(rank, return_inverse=True)
     times = np.full((step.size, ranks.size), np.nan)

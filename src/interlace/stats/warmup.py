@@ -35,9 +35,7 @@ def check_warm_up(runs_step_s: Sequence[ArrayLike]) -> WarmUp | None:
     number of steps (an odd one would beat with alternating steps), divided by their own mean and averaged.
     None where the window holds fewer than 20 steps.
     """
-    profiles = [
-        profile for steps in runs_step_s if (profile := _profile(np.asarray(steps, float))) is not None
-    ]
+    profiles = [profile for steps in runs_step_s if (profile := _profile(np.asarray(steps, float))) is not None]
     if not profiles:
         return None
     profile = np.mean(profiles, axis=0)

@@ -95,9 +95,7 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     """Take step times from the cumulative clock where the log has nothing else; the first step has none."""
     if not rows or not all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows):
         return rows
-    remarks.note(
-        "from_clock", "step times are differences of the cumulative clock; the first record has none"
-    )
+    remarks.note("from_clock", "step times are differences of the cumulative clock; the first record has none")
     timed = []
     for of_rank in _by_rank(rows).values():
         for before, row in pairwise(of_rank):
@@ -110,14 +108,10 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
 def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
     broken = [row for row in rows if not math.isfinite(row.step_s)]
     if broken:
-        remarks.note(
-            "non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}"
-        )
+        remarks.note("non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}")
     negative = [row for row in rows if math.isfinite(row.step_s) and row.step_s <= 0]
     if negative:
-        remarks.note(
-            "not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}"
-        )
+        remarks.note("not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}")
     return [row for row in rows if math.isfinite(row.step_s) and row.step_s > 0]
 
 
@@ -207,9 +201,7 @@ def _latest(rows: list[Row], whose: str, remarks: Remarks) -> tuple[list[Row], i
             f"steps {listed(doubled)}{whose} stand twice in a row: the later value was kept",
         )
     if back:
-        turns = ", ".join(f"{a} -> {b}" for a, b in back[:SHOWN_TURNS]) + (
-            " ..." if len(back) > SHOWN_TURNS else ""
-        )
+        turns = ", ".join(f"{a} -> {b}" for a, b in back[:SHOWN_TURNS]) + (" ..." if len(back) > SHOWN_TURNS else "")
         remarks.note(
             "resumed",
             f"the step counter{whose} goes back ({turns}): {len(back) + 1} attempts, the later value of"
@@ -225,9 +217,7 @@ def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
         if all(math.isnan(t) for t in clock):
             continue
         if not all(a < b for a, b in pairwise(clock)) or not math.isfinite(clock[0]):
-            remarks.note(
-                "clock_restarts", "the cumulative clock has gaps or goes back: single step times are used"
-            )
+            remarks.note("clock_restarts", "the cumulative clock has gaps or goes back: single step times are used")
             return [row._replace(end_s=math.nan) for row in rows]
     return rows
 
@@ -240,9 +230,7 @@ def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> Non
             remarks.note("missing_on_rank", f"rank {rank} lacks {len(missing)} steps: {listed(missing)}")
     if world_size and min(ranks) >= 0 and len(ranks) < world_size:
         lacking = set(range(world_size)) - set(ranks)
-        remarks.note(
-            "missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}"
-        )
+        remarks.note("missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}")
     _note_missing_steps(sorted(everywhere), remarks)
 
 

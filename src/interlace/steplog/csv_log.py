@@ -103,15 +103,11 @@ class _Table:
             self._delimiter, self._names = _header(record.text) or (",", [])
             return
         if self._odd:
-            self._remarks.error(
-                "corrupt_line", self._odd.line, self._odd.text, f"not {len(self._names)} cells"
-            )
+            self._remarks.error("corrupt_line", self._odd.line, self._odd.text, f"not {len(self._names)} cells")
             self._odd = None
         cells = _cells(record.text, self._delimiter)
         if cells == self._names:
-            self._remarks.note(
-                "repeated_header", f"the header stands again in line {record.line}: appended log"
-            )
+            self._remarks.note("repeated_header", f"the header stands again in line {record.line}: appended log")
         elif len(cells) != len(self._names) or (not record.ended and _may_be_cut(cells, self._kept)):
             self._odd = record
         else:

@@ -65,9 +65,7 @@ class InterlaceReader:
         if broken:
             note_tail(broken, remarks)
         if rows and not ended:
-            remarks.note(
-                "no_end_marker", f"rank {rows[0].rank}: the recorder was not closed, the log may end early"
-            )
+            remarks.note("no_end_marker", f"rank {rows[0].rank}: the recorder was not closed, the log may end early")
         start = _number(header.get("start_unix_s"))
         last = rows[-1].end_s if rows else math.nan
         finished = start + last if start is not None and math.isfinite(last) else None

@@ -21,9 +21,7 @@ END_KEYS = ("end_s", "t_s", "elapsed_s", "elapsed_time_s")
 CLOCK_KEYS = ("timestamp", "_timestamp", "ts", "unix_s", "wall_time", "datetime", "date", "asctime", "time")
 SPLIT_KEYS = ("mode", "split", "phase", "stage", "subset", "set", "loop", "job")
 FLAG_KEYS = ("eval", "is_eval", "val", "is_val", "validation", "is_validation")
-NOT_TRAINING = frozenset(
-    {"val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "dev", "predict"}
-)
+NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "dev", "predict"})
 
 _UNIT_WORD = rf"(?P<unit>{UNITS})"
 _NAMED = re.compile(
@@ -38,9 +36,7 @@ _BARE = re.compile(
     re.IGNORECASE,
 )
 _BRACKETED = re.compile(r"\s*[\(\[]\s*([^\)\]]+?)\s*[\)\]]$")
-_COUNTED = re.compile(
-    r"tps|tok|token|sample|smp|image|frame|flop|param|count|num|item|byte|mem", re.IGNORECASE
-)
+_COUNTED = re.compile(r"tps|tok|token|sample|smp|image|frame|flop|param|count|num|item|byte|mem", re.IGNORECASE)
 
 
 class TimeKey(NamedTuple):

@@ -164,9 +164,7 @@ class _State:
         unit = (time.unit and time.unit.unit) or self.options.unit
         number = parse_duration(time.text, unit)
         if number.value is None:
-            self.remarks.error(
-                str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time"
-            )
+            self.remarks.error(str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time")
             return
         if time.unit and time.unit.unit is None and not _has_unit(time.text):
             self.bare = time.key

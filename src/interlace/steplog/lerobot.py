@@ -109,13 +109,9 @@ def _meters(match: re.Match[str], record: Record, remarks: Remarks) -> _Meters |
             values[meter["name"]] = value
     if "step_s" not in values and not {"updt_s", "data_s"} <= values.keys():
         if record.ended:
-            remarks.error(
-                "torn_record", record.line, match[0], "no step_s, and not both of updt_s and data_s"
-            )
+            remarks.error("torn_record", record.line, match[0], "no step_s, and not both of updt_s and data_s")
         else:
-            remarks.note(
-                "truncated_tail", f"the last record is cut and was dropped: `{shorten(match[0], 60)}`"
-            )
+            remarks.note("truncated_tail", f"the last record is cut and was dropped: `{shorten(match[0], 60)}`")
         return None
     bar = _bar(record.text[: match.start()])
     return _Meters(match["step"], bar, values, record.line, match["smpl"])
@@ -156,9 +152,7 @@ def _printed_s(meters: dict[str, float]) -> float:
     return meters["step_s"] if "step_s" in meters else round(meters["updt_s"] + meters["data_s"], 6)
 
 
-def _finer(
-    found: list[_Meters], printed: list[float], batch: int | None, remarks: Remarks
-) -> dict[int, float]:
+def _finer(found: list[_Meters], printed: list[float], batch: int | None, remarks: Remarks) -> dict[int, float]:
     """Return, by record, batch / (smp/s) where it is finer than the printed time and agrees with it."""
     if not batch:
         return {}
@@ -177,9 +171,7 @@ def _finer(
     if not finer:
         return {}
     if agree < _AGREE * asked:
-        remarks.note(
-            "smps_disagrees", f"{batch} samples / smp/s does not give the printed times; those were used"
-        )
+        remarks.note("smps_disagrees", f"{batch} samples / smp/s does not give the printed times; those were used")
         return {}
     remarks.note(
         "finer_from_smps",
@@ -205,14 +197,10 @@ def _steps(found: list[_Meters], remarks: Remarks) -> list[int | None]:
             counted += 1
         else:
             step = int(parse_count(record.step).value or 0)
-            remarks.note(
-                "rounded_steps", f"the log begins at step {record.step}: steps are counted from {step}"
-            )
+            remarks.note("rounded_steps", f"the log begins at step {record.step}: steps are counted from {step}")
         steps.append(step)
     if counted:
-        remarks.note(
-            "counted_steps", f"{counted} abbreviated step numbers (as in 1K) were counted on, not read"
-        )
+        remarks.note("counted_steps", f"{counted} abbreviated step numbers (as in 1K) were counted on, not read")
     return steps
 
 

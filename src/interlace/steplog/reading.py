@@ -74,9 +74,7 @@ def _read_folder(path: Path, reader: str, options: Options) -> StepLog:
         raise ReadError(f"{path} is a folder: only recorder logs are read as one; name the log file in it")
     files = sorted(path.glob(interlace_log.FILES))
     if not files:
-        raise ReadError(
-            f"{path} is a folder without recorder logs ({interlace_log.FILES}); name the log file in it"
-        )
+        raise ReadError(f"{path} is a folder without recorder logs ({interlace_log.FILES}); name the log file in it")
     logs = []
     for file in files:
         if interlace_log.READER.recognise(text_of(head_of(file))) is None:
@@ -95,9 +93,7 @@ def _assembled(path: Path, head: str, reader: Reader, why: str, parsed: Parsed) 
 
 
 def _nothing(path: Path, head: str, what: str, *more: str | None) -> str:
-    lines = [shorten(line, 100) for line in head.replace("\r", "\n").split("\n") if line.strip()][
-        :SHOWN_LINES
-    ]
+    lines = [shorten(line, 100) for line in head.replace("\r", "\n").split("\n") if line.strip()][:SHOWN_LINES]
     shown = "".join(f"\n    | {line}" for line in lines)
     extra = "".join(f"\n  {text}" for text in more if text)
     return (

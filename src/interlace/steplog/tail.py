@@ -23,9 +23,7 @@ class Tail:
     reader="auto" the format is recognised as soon as the first record is there.
     """
 
-    def __init__(
-        self, path: str | Path, reader: str = "auto", pattern: str | None = None, unit: Unit = "s"
-    ) -> None:
+    def __init__(self, path: str | Path, reader: str = "auto", pattern: str | None = None, unit: Unit = "s") -> None:
         self._path = Path(path)
         self._options = Options(pattern, unit, named=reader != "auto")
         self._reader = "pattern" if pattern is not None else reader
@@ -102,9 +100,7 @@ class _File:
         self._waiting += texts
         self._waiting_chars += sum(map(len, texts))
         # At the top of a file a format may need its first lines; further down one record is enough.
-        found = registry.recognised(
-            "\n".join(self._waiting if self._top else texts), self._options, top=self._top
-        )
+        found = registry.recognised("\n".join(self._waiting if self._top else texts), self._options, top=self._top)
         if found:
             self._use(found[0].name)
         elif self._waiting_chars <= SEARCHED_CHARS:
