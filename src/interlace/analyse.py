@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interlace.compare import Comparison, Comparisons, compare
+from interlace.compare.compare import Comparison, Comparisons, compare
 from interlace.errors import InterlaceError
 from interlace.order import NOT_INTERLEAVED
 from interlace.stats import describe

@@ -14,8 +14,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlace import numa
 from interlace.monitor.readings import Driver, Gpu, GpuReadError, GpuSource
+from interlace.rank import numa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,8 +5,6 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.monitor.contract import SAMPLED, MonitorContract
-from tests.monitor.fake_nvml import FakeNvml
 
 from interlace.monitor.fake import FakeGpus
 from interlace.monitor.nvml import Nvml
@@ -22,6 +20,8 @@ from interlace.monitor.readings import (
 )
 from interlace.monitor.smi import NvidiaSmi, run_bounded
 from interlace.monitor.source import open_source
+from tests.monitor.contract import SAMPLED, MonitorContract
+from tests.monitor.fake_nvml import FakeNvml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from interlace import numa, numactl
 from interlace.gate import wait_until_idle
 from interlace.monitor.cells import is_throttled, mask, number, parse_table, sysfs_bus_id, throttle_names
 from interlace.monitor.fake import FakeGpus
@@ -24,8 +23,9 @@ from interlace.monitor.smi_text import (
     parse_samples,
     parse_topo,
 )
+from interlace.rank import numa, numactl
+from interlace.rank.visible import GpuRef, gpu_of_rank
 from interlace.schema import GateConfig
-from interlace.visible import GpuRef, gpu_of_rank
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folder of shared cases is not beside the repository")

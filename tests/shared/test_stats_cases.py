@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from interlace.compare import compare
+from interlace.compare.compare import compare
 from interlace.order import judge_order
 from interlace.stats import estimate, fit_drift, slow_steps, summarise
 

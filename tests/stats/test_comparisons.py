@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlace.compare import compare
+from interlace.compare.compare import compare
 from interlace.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from interlace.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlace.compare import Comparisons
-    from interlace.comparison import Comparison
-    from interlace.given import GivenRun, Ordered
+    from interlace.compare.compare import Comparisons
+    from interlace.compare.comparison import Comparison
+    from interlace.compare.given import GivenRun, Ordered
     from interlace.stats import WindowStats
 
 HELP = """\
@@ -87,7 +87,7 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> Request:
     """Typed request from the command line; UsageError says what is wrong with it."""
-    from interlace.given import files_of, refuse_repeats  # noqa: PLC0415 (--help stays light)
+    from interlace.compare.given import files_of, refuse_repeats  # noqa: PLC0415 (--help stays light)
 
     options, named = _split(argv)
     if len(named) < 2:  # noqa: PLR2004 (a comparison has two sides)
@@ -157,9 +157,9 @@ def _unit(text: str) -> str:
 
 def judged(request: Request) -> Outcome:
     """Read, measure and compare. Raises ReadError for a log that cannot be used, naming it."""
-    from interlace import given  # noqa: PLC0415 (--help loads no pandas)
-    from interlace.compare import compare  # noqa: PLC0415
-    from interlace.given_notes import log_notes  # noqa: PLC0415
+    from interlace.compare import given  # noqa: PLC0415 (--help loads no pandas)
+    from interlace.compare.compare import compare  # noqa: PLC0415
+    from interlace.compare.given_notes import log_notes  # noqa: PLC0415
 
     arms = tuple(request.arms)
     runs = [_read(arm, path, request) for arm, paths in request.arms.items() for path in paths]
@@ -187,7 +187,7 @@ def judged(request: Request) -> Outcome:
 
 
 def _read(arm: str, path: Path, request: Request) -> GivenRun:
-    from interlace.given import GivenRun  # noqa: PLC0415 (--help loads no pandas)
+    from interlace.compare.given import GivenRun  # noqa: PLC0415 (--help loads no pandas)
     from interlace.steplog import read  # noqa: PLC0415
 
     log = read(path, reader=request.reader, pattern=request.pattern, unit=request.unit)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from interlace.cli.compare import Outcome
-    from interlace.comparison import Comparison
+    from interlace.compare.comparison import Comparison
     from interlace.schema import StepSummary
 
 SHOWN_RESOLUTION = 1e-5

@@ -15,9 +15,9 @@ from interlace.checkout import checked_out
 from interlace.cli import EXIT_INTERRUPTED
 from interlace.cli.deciding import decide
 from interlace.errors import UsageError
-from interlace.execute import close_cut_runs, execute
 from interlace.files import SweepDir, locked, make_sweep_dir, write_json
-from interlace.lane import Lane
+from interlace.lane.lane import Lane
+from interlace.lane.loop import close_cut_runs, execute
 from interlace.load import LoadedSweep, load
 from interlace.monitor.readings import GpuReadError
 from interlace.monitor.source import open_source

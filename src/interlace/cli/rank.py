@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from interlace.rank import main as run
+from interlace.rank.wrapper import main as run
 
 __all__ = ["run"]

@@ -51,8 +51,8 @@ def _row(run: Run, tries: list[Attempt], sweep: Sweep) -> dict[str, Any]:
 def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | None:
     """Look at the run that is on: its step count comes from its own logs."""
     from interlace.files import read_json  # noqa: PLC0415
+    from interlace.lane.runlog import step_counter  # noqa: PLC0415
     from interlace.records import attempts  # noqa: PLC0415
-    from interlace.runlog import step_counter  # noqa: PLC0415
 
     if not sweep_dir.state.is_file():
         return None

@@ -9,6 +9,7 @@ are never step times.
 
 from __future__ import annotations
 
+import bisect
 import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -233,9 +234,15 @@ def _has_unit(shown: str) -> bool:
 def _tokens(text: str, *, named: bool) -> list[_Token]:
     times = list(_times(text, named=named))
     # "time per step: 310 ms" is no step 310.
-    steps = [m for m in _STEP.finditer(text) if not any(t.start <= m.start() < t.end for t in times)]
+    starts = [t.start for t in times]
+    steps = [m for m in _STEP.finditer(text) if not _inside(m.start(), times, starts)]
     numbered = [_Token(m.start(), "step", m["key"], m["number"], m.end()) for m in steps]
     return sorted([*times, *numbered, *map(_rank_token, _RANK.finditer(text))])
+
+
+def _inside(at: int, times: list[_Token], starts: list[int]) -> bool:
+    n = bisect.bisect_right(starts, at)
+    return n > 0 and at < times[n - 1].end
 
 
 def _rank_token(match: re.Match[str]) -> _Token:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CHUNK_BYTES = 1 << 18
-LONG_CHARS = 1 << 18
+LONG_CHARS = 1 << 16
 _END = re.compile(r"\r*\n|\r")
 _MAGIC = {
     b"\x1f\x8b": "gzip data",

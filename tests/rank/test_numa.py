@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlace.numa import (
+from interlace.rank.numa import (
     Binding,
     alike,
     cpus_of_node,
@@ -15,7 +15,7 @@ from interlace.numa import (
     parse_cpulist,
     plan_binding,
 )
-from interlace.visible import GpuRef
+from interlace.rank.visible import GpuRef
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlace.verdict import Evidence, judge
+from interlace.compare.verdict import Evidence, judge
 
 FASTER = Evidence(ratio=0.979, low=0.971, high=0.987, rounds=4, rounds_faster=4)
 NOISE = Evidence(ratio=0.998, low=0.993, high=1.003, rounds=4, rounds_faster=2, rounds_slower=2)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interlace import steplog
-from interlace.causes import TAIL_BYTES
 from interlace.errors import InterlaceError
+from interlace.lane.causes import TAIL_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlace import numactl
-from interlace.numa import cpus_of_node
+from interlace.rank import numactl
+from interlace.rank.numa import cpus_of_node
 
 if TYPE_CHECKING:
     from pathlib import Path

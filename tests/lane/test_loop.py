@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from interlace import execute as execute_module
-from interlace import watch
 from interlace.arms import name_slugs
-from interlace.execute import close_cut_runs, execute
 from interlace.files import SweepDir, write_json
-from interlace.lane import Lane, Silent
+from interlace.lane import loop as execute_module
+from interlace.lane import watch
+from interlace.lane.lane import Lane, Silent
+from interlace.lane.loop import close_cut_runs, execute
 from interlace.load import load
 from interlace.monitor.off import NoGpus
 from interlace.plan import make_plan

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from interlace import process
 from interlace.errors import UsageError
 from interlace.files import write_json
+from interlace.lane.runner import measure
 from interlace.records import attempts, close_cut, free_mib, remaining
-from interlace.runner import measure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from interlace.files import SweepDir
-    from interlace.lane import Lane
+    from interlace.lane.lane import Lane
     from interlace.schema import Plan, Run, RunRecord
 
 LONG_PAUSE_S = 600.0

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from interlace import remarks
-from interlace.coarse import pair_resolution
-from interlace.comparison import NO_ROUND, ONE_ROUND, Comparison, Rules, compared, log_range, spread
-from interlace.rounds import CompleteRounds, complete_rounds, usable_runs
+from interlace.compare import remarks
+from interlace.compare.coarse import pair_resolution
+from interlace.compare.comparison import NO_ROUND, ONE_ROUND, Comparison, Rules, compared, log_range, spread
+from interlace.compare.rounds import CompleteRounds, complete_rounds, usable_runs
+from interlace.compare.verdict import Evidence, judge
 from interlace.stats.drift import Drift, fit_drift
 from interlace.stats.flags import Flag, flag_runs
 from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate
-from interlace.verdict import Evidence, judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

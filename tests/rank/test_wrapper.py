@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlace import numa
-from interlace.rank import Identity, identity
+from interlace.rank import numa
+from interlace.rank.wrapper import Identity, identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def rank(*argv: str, **env: str) -> subprocess.CompletedProcess[str]:
 def rank_on(sysfs: Path, *argv: str, **env: str) -> subprocess.CompletedProcess[str]:
     """Run the wrapper on a tree in place of /sys."""
     call = f"main(sys.argv[1:], sysfs_root={str(sysfs)!r})"
-    code = f"import sys; from interlace.rank import main; sys.exit({call})"
+    code = f"import sys; from interlace.rank.wrapper import main; sys.exit({call})"
     return subprocess.run(
         [sys.executable, "-P", "-c", code, *argv],
         env=clean_env(**env), capture_output=True, text=True, check=False, timeout=60,
@@ -252,7 +252,7 @@ def test_a_whole_node_is_bound_by_numactl_where_numactl_agrees(tmp_path: Path) -
 def test_a_parents_narrow_mask_does_not_keep_a_rank_from_its_node(tmp_path: Path) -> None:
     sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
     code = (
-        f"import os, sys; os.sched_setaffinity(0, [{HERE[0]}]); from interlace.rank import main; "
+        f"import os, sys; os.sched_setaffinity(0, [{HERE[0]}]); from interlace.rank.wrapper import main; "
         f"main(['--', sys.executable, '-c', {SHOW!r}], sysfs_root={str(sysfs)!r})"
     )
 

@@ -12,7 +12,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlace.numa import Cpus, format_cpulist, parse_cpulist
+from interlace.rank.numa import Cpus, format_cpulist, parse_cpulist
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlace import process, watch
-from interlace.watch import Limits
+from interlace import process
+from interlace.lane import watch
+from interlace.lane.watch import Limits
 
 if TYPE_CHECKING:
     from pathlib import Path

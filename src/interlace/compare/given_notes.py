@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from interlace.given import GivenRun
+    from interlace.compare.given import GivenRun
     from interlace.stats.run import WindowStats
 
     Floats = NDArray[np.float64]

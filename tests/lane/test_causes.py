@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlace.causes import Ending, find_cause, find_port, judge, root_cause, signal_name
+from interlace.lane.causes import Ending, find_cause, find_port, judge, root_cause, signal_name
 from interlace.schema import Cause
 
 DONE = Ending(

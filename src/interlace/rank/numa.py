@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlace.visible import GpuRef, gpu_of_rank
+from interlace.rank.visible import GpuRef, gpu_of_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from interlace.compare.verdict import decimals_for, percent
 from interlace.stats.interval import sign_flip_p, signed_rank_interval
 from interlace.stats.multiple import expected_best
-from interlace.verdict import decimals_for, percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from interlace.rounds import CompleteRounds
+    from interlace.compare.rounds import CompleteRounds
     from interlace.schema import Verdict
     from interlace.stats.drift import Drift
     from interlace.stats.flags import Flag

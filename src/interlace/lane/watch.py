@@ -11,7 +11,7 @@ from interlace import process
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from interlace.causes import EndedBy
+    from interlace.lane.causes import EndedBy
 
 TICK_S = 0.5
 """How often a run is looked at. It is slept in between: waiting must not disturb what is measured."""

@@ -7,19 +7,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from interlace import process
-from interlace.causes import RETRYABLE, Ending, judge
 from interlace.errors import InterlaceError, LaunchError
 from interlace.files import write_json, write_text
 from interlace.gate import wait_until_idle
+from interlace.lane.causes import RETRYABLE, Ending, judge
+from interlace.lane.runlog import Found, find_steps, read_ranks, step_counter, tail_text, world_size
+from interlace.lane.watch import Limits, Watched, watch
 from interlace.launch import build_launch, command_script
 from interlace.monitor.sampler import Monitor
 from interlace.monitor.samples import write_samples
 from interlace.records import Started, make_run_dir, write_record
-from interlace.runlog import Found, find_steps, read_ranks, step_counter, tail_text, world_size
 from interlace.schema import Cause, RunRecord
 from interlace.stats import describe
 from interlace.steplog import slowest_rank
-from interlace.watch import Limits, Watched, watch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from interlace.gate import GateResult
-    from interlace.lane import Lane
+    from interlace.lane.lane import Lane
     from interlace.launch import Launch
     from interlace.monitor.sampler import MonitorResult
     from interlace.schema import Arm, Run, StepSummary, SweepConfig

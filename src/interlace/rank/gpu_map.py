@@ -9,7 +9,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from interlace.visible import GpuRef
+from interlace.rank.visible import GpuRef
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from interlace.compare.verdict import Evidence, judge
 from interlace.stats.interval import Estimate, estimate, noise_floor, rounds_needed
 from interlace.stats.multiple import holm
-from interlace.verdict import Evidence, judge
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from interlace.rounds import CompleteRounds
+    from interlace.compare.rounds import CompleteRounds
     from interlace.schema import Verdict
 
     Floats = NDArray[np.float64]

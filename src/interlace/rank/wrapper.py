@@ -15,8 +15,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interlace import numa
-from interlace.gpu_map import gpus_found, gpus_passed, read_facts, which
+from interlace.rank import numa
+from interlace.rank.gpu_map import gpus_found, gpus_passed, read_facts, which
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,7 +160,7 @@ def _apply(binding: numa.Binding, plans: Sequence[numa.Binding]) -> Outcome:
     warnings = binding.warnings
     bound = [plan for plan in plans if plan.action == "bind"]
     if all(plan.whole_node for plan in bound):
-        from interlace import numactl  # noqa: PLC0415 (ranks that are not bound need not pay for it)
+        from interlace.rank import numactl  # noqa: PLC0415 (ranks that are not bound need not pay for it)
 
         nodes = {plan.node for plan in bound if plan.node is not None}
         refused = numactl.why_not(nodes, frozenset().union(*(plan.cpus for plan in bound)))
@@ -250,7 +250,7 @@ def _become(command: Sequence[str], program: str | None, outcome: Outcome) -> in
         return 127
     argv = list(command)
     if outcome.how == "numactl" and outcome.binding.node is not None:
-        from interlace import numactl  # noqa: PLC0415 (as above)
+        from interlace.rank import numactl  # noqa: PLC0415 (as above)
 
         argv = [*numactl.arguments([outcome.binding.node]), *command]
     sys.stdout.flush()
@@ -260,7 +260,3 @@ def _become(command: Sequence[str], program: str | None, outcome: Outcome) -> in
     except OSError as error:
         print(f"interlace rank: error: cannot start {command[0]}: {error.strerror}", file=sys.stderr)  # noqa: T201
         return 126
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlace.gpu_map import gpus_found, gpus_passed
-from interlace.visible import GpuRef, gpu_of_rank, visible_gpus
+from interlace.rank.gpu_map import gpus_found, gpus_passed
+from interlace.rank.visible import GpuRef, gpu_of_rank, visible_gpus
 
 if TYPE_CHECKING:
     from pathlib import Path
