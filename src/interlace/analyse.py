@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interlace.compare.compare import Comparison, Comparisons, compare
+from interlace.compare import ArmSummary, Comparison, Comparisons, compare, summarise_arm
 from interlace.errors import InterlaceError
 from interlace.order import NOT_INTERLEAVED
 from interlace.stats import describe
@@ -15,33 +16,7 @@ from interlace.stats import describe
 if TYPE_CHECKING:
     from interlace.load import LoadedSweep
     from interlace.records import Attempt
-    from interlace.schema import Arm, RunRecord
-
-
-@dataclass(frozen=True)
-class ArmSummary:
-    """One row of the table. Times in seconds: medians over runs, `low` and `high` their range.
-
-    `runs` finished of `planned`; `comparison` is None for the baseline. Memory is the highest peak of any GPU.
-    """
-
-    name: str
-    slug: str
-    baseline: bool
-    runs: int
-    planned: int
-    commit: str | None = None
-    subject: str | None = None
-    median_s: float | None = None
-    low_s: float | None = None
-    high_s: float | None = None
-    stat_s: float | None = None
-    p90_s: float | None = None
-    max_s: float | None = None
-    step1_s: float | None = None
-    wall_s: float | None = None
-    peak_mib: float | None = None
-    comparison: Comparison | None = None
+    from interlace.schema import Arm
 
 
 @dataclass(frozen=True)
@@ -131,33 +106,19 @@ def _compare(loaded: LoadedSweep, frame: pd.DataFrame) -> tuple[Comparisons | No
 def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Attempt], comparison: Comparison | None) -> ArmSummary:
     records = [one.record for one in counted if one.run.arm == arm.slug and one.record is not None]
     steps = [record.steps for record in records if record.steps is not None]
-    planned = sum(run.arm == arm.slug and run.round > 0 for run in loaded.plan.runs)
-    shown = ArmSummary(
-        arm.name, arm.slug, arm.slug == loaded.sweep.baseline, len(steps), planned, arm.sha, arm.subject,
+    peaks = [gpu.peak_mib for one in records for gpu in one.gpus if gpu.peak_mib is not None]
+    row = ArmSummary(
+        name=arm.name,
+        runs=len(steps),
+        planned=sum(run.arm == arm.slug and run.round > 0 for run in loaded.plan.runs),
+        baseline=arm.slug == loaded.sweep.baseline,
+        commit=arm.sha,
+        subject=arm.subject,
+        wall_s=statistics.median(record.wall_s for record in records) if records else None,
+        peak_mib=max(peaks, default=None),
         comparison=comparison,
-    )  # fmt: skip
-    if not steps:
-        return shown
-    medians = [one.median_s for one in steps]
-    return ArmSummary(
-        **{name: getattr(shown, name) for name in
-           ("name", "slug", "baseline", "runs", "planned", "commit", "subject", "comparison")},
-        median_s=_middle(medians), low_s=min(medians), high_s=max(medians),
-        stat_s=_middle([one.stat_s for one in steps]),
-        p90_s=_middle([one.p90_s for one in steps]),
-        max_s=max(one.max_s for one in steps),
-        step1_s=_middle([one.step1_s for one in steps if one.step1_s is not None]),
-        wall_s=_middle([record.wall_s for record in records]),
-        peak_mib=_peak(records),
-    )  # fmt: skip
-
-
-def _middle(values: list[float]) -> float | None:
-    return float(pd.Series(values).median()) if values else None
-
-
-def _peak(records: list[RunRecord]) -> float | None:
-    return max((gpu.peak_mib for one in records for gpu in one.gpus if gpu.peak_mib is not None), default=None)
+    )
+    return summarise_arm(row, steps)
 
 
 def _troubles(loaded: LoadedSweep) -> list[Trouble]:

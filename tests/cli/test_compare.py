@@ -338,7 +338,9 @@ def test_the_table_shows_medians_with_their_range_and_the_sentence(
     assert run([f"baseline={abba['A']}", f"candidate={abba['B']}"]) == 0
     lines = capsys.readouterr().out.splitlines()
 
-    assert " ".join(lines[0].split()) == "arm runs median step p90 slowest step 1 ratio speed-up verdict"
+    assert (
+        " ".join(lines[0].split()) == "arm runs median step (range of runs) p90 slowest step 1 ratio speed-up verdict"
+    )
     assert lines[1].startswith("baseline   ")
     assert " ms (2" in lines[1]
     assert lines[1].split()[-1] == "baseline"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from interlace.errors import UsageError
@@ -13,10 +13,8 @@ from interlace.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlace.compare.compare import Comparisons
     from interlace.compare.comparison import Comparison
-    from interlace.compare.given import GivenRun, Ordered
-    from interlace.stats import WindowStats
+    from interlace.compare.given import GivenRun
 
 HELP = """\
 usage: interlace compare NAME=LOG[,LOG...] NAME=LOG[,LOG...] [more arms] [options] [--json]
@@ -55,19 +53,6 @@ class Request:
     as_json: bool = False
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """Everything there is to print, with the baseline first in `arms`."""
-
-    arms: tuple[str, ...]
-    ordered: Ordered
-    measured: list[WindowStats]
-    compared: Comparisons
-    window: tuple[int, int]
-    window_why: str
-    notes: tuple[str, ...] = field(default=())
-
-
 def run(argv: list[str]) -> int:
     """Compare the logs named in `argv`; results to stdout. Raises InterlaceError for bad input."""
     if "-h" in argv or "--help" in argv:
@@ -79,7 +64,7 @@ def run(argv: list[str]) -> int:
         for candidate in outcome.compared.candidates:
             sys.stdout.write(json.dumps(as_record(outcome, candidate), allow_nan=False) + "\n")
         return 0
-    from interlace.cli.compare_table import show  # noqa: PLC0415 (--help and --json load no table)
+    from interlace.report.given import show  # noqa: PLC0415 (--help and --json load no table)
 
     show(outcome)
     return 0
@@ -160,6 +145,7 @@ def judged(request: Request) -> Outcome:
     from interlace.compare import given  # noqa: PLC0415 (--help loads no pandas)
     from interlace.compare.compare import compare  # noqa: PLC0415
     from interlace.compare.given_notes import log_notes  # noqa: PLC0415
+    from interlace.compare.outcome import Outcome  # noqa: PLC0415
 
     arms = tuple(request.arms)
     runs = [_read(arm, path, request) for arm, paths in request.arms.items() for path in paths]

@@ -6,7 +6,6 @@ import difflib
 import json
 import math
 import re
-import statistics
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from interlace import steplog
 from interlace.errors import UsageError
 from interlace.steplog.dates import iso
+from interlace.steplog.summary import Summary, shown_time, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,10 +41,7 @@ examples:
 """
 
 KEYS = ("reader", "pattern", "unit", "window")
-DEFAULT_WINDOW = (51, 300)
-OUTLIER_TIMES_MEDIAN = 5.0
-MEAN_TO_MEDIAN = 1.1
-SHOWN_FIRST, SHOWN_LAST, SHOWN_OUTLIERS, SHOWN_RANKS = 3, 2, 8, 8
+SHOWN_FIRST, SHOWN_LAST, SHOWN_RANKS = 3, 2, 8
 
 
 @dataclass(frozen=True)
@@ -57,22 +54,6 @@ class Arguments:
     unit: str = "s"
     window: tuple[int, int] | None = None
     as_json: bool = False
-
-
-@dataclass(frozen=True)
-class Summary:
-    """What the window says. Times in seconds; `why` tells how the window was chosen."""
-
-    first: int
-    last: int
-    n: int
-    why: str
-    median_s: float
-    mean_s: float
-    p90_s: float
-    max_s: float
-    outliers: tuple[tuple[int, float], ...]
-    notes: tuple[str, ...]
 
 
 def run(argv: list[str]) -> int:
@@ -115,43 +96,6 @@ def parse(argv: list[str]) -> Arguments:
     return Arguments(path=paths[0], window=window, as_json=as_json, **values)
 
 
-def summarise(steps: list[int], step_s: list[float], asked: tuple[int, int] | None) -> Summary:
-    """Sum up a step series (one value a step, seconds, in order) over a window."""
-    first, last, why = _chosen_window(steps, asked)
-    taken = [(step, time) for step, time in zip(steps, step_s, strict=True) if first <= step <= last]
-    if not taken:
-        raise UsageError(f"window={first}:{last} holds no step; the log has {steps[0]} to {steps[-1]}")
-    times = [time for _, time in taken]
-    median, mean = statistics.median(times), statistics.fmean(times)
-    outliers = tuple((step, time) for step, time in taken if time > OUTLIER_TIMES_MEDIAN * median)
-    return Summary(
-        first=taken[0][0],
-        last=taken[-1][0],
-        n=len(taken),
-        why=why,
-        median_s=median,
-        mean_s=mean,
-        p90_s=statistics.quantiles(times, n=10, method="inclusive")[-1] if len(times) > 1 else times[0],
-        max_s=max(times),
-        outliers=outliers,
-        notes=tuple(_warnings(median, mean, outliers)),
-    )
-
-
-def _warnings(median_s: float, mean_s: float, outliers: tuple[tuple[int, float], ...]) -> list[str]:
-    notes = []
-    if mean_s > MEAN_TO_MEDIAN * median_s:
-        notes.append(
-            f"mean_median_gap: the mean is {mean_s / median_s:.2f} times the median: some steps are much"
-            " slower than most (data loading, recompiling?), and the median alone hides them"
-        )
-    if outliers:
-        shown = ", ".join(f"{step} ({_time(time)})" for step, time in outliers[:SHOWN_OUTLIERS])
-        more = f" and {len(outliers) - SHOWN_OUTLIERS} more" if len(outliers) > SHOWN_OUTLIERS else ""
-        notes.append(f"outliers: steps over 5 x the median, kept (recompiling?): {shown}{more}")
-    return notes
-
-
 def as_json(log: StepLog, series: pd.DataFrame, summary: Summary) -> dict[str, Any]:
     """Return what `--json` prints: strict JSON, null for what is not finite."""
     return {
@@ -186,13 +130,15 @@ def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> 
     """Return what people read."""
     lines = [f"{path}", f"  read by     {log.why}", *_facts(log, series), "", *_table(log, series), ""]
     lines.append(f"  window      steps {summary.first} to {summary.last}, {summary.n} of them ({summary.why})")
-    lines.append(f"  median      {_time(summary.median_s)}")
-    lines.append(f"  mean        {_time(summary.mean_s)}")
-    lines.append(f"  p90, max    {_time(summary.p90_s)}, {_time(summary.max_s)}")
+    lines.append(f"  median      {shown_time(summary.median_s)}")
+    lines.append(f"  mean        {shown_time(summary.mean_s)}")
+    lines.append(f"  p90, max    {shown_time(summary.p90_s)}, {shown_time(summary.max_s)}")
     first = series.iloc[0]
     if int(first["step"]) == 1 and summary.first > 1:
         ratio = float(first["step_s"]) / summary.median_s
-        lines.append(f"  step 1      {_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)")
+        lines.append(
+            f"  step 1      {shown_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)"
+        )
     lines += [f"  note        {note}" for note in (*log.notes, *summary.notes)]
     lines += [f"  error       {error}" for error in log.errors]
     return "\n".join(lines)
@@ -201,7 +147,7 @@ def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> 
 def _facts(log: StepLog, series: pd.DataFrame) -> list[str]:
     steps = f"{len(series)}, {int(series['step'].iloc[0])} to {int(series['step'].iloc[-1])}"
     world = "" if log.world_size is None else f", world size {log.world_size}"
-    resolution = "not known, all values are equal" if log.quantum_s is None else _time(log.quantum_s)
+    resolution = "not known, all values are equal" if log.quantum_s is None else shown_time(log.quantum_s)
     clock = "cumulative" if log.cumulative else "single step times, no cumulative clock"
     facts = [
         f"  steps       {steps}",
@@ -232,8 +178,8 @@ def _table(log: StepLog, series: pd.DataFrame) -> list[str]:
             lines.append(f"  {'...':>8}")
             continue
         ranks = row.get("ranks", {})
-        per_rank = "  ".join(f"rank {rank}: {_time(t)}" for rank, t in list(ranks.items())[:SHOWN_RANKS])
-        lines.append(f"  {row['step']:>8}  {_time(row['step_s']):>12}  {per_rank}".rstrip())
+        per_rank = "  ".join(f"rank {rank}: {shown_time(t)}" for rank, t in list(ranks.items())[:SHOWN_RANKS])
+        lines.append(f"  {row['step']:>8}  {shown_time(row['step_s']):>12}  {per_rank}".rstrip())
     return lines
 
 
@@ -267,16 +213,6 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _chosen_window(steps: list[int], asked: tuple[int, int] | None) -> tuple[int, int, str]:
-    if asked:
-        return *asked, "as asked"
-    if steps[0] <= DEFAULT_WINDOW[0] and steps[-1] >= DEFAULT_WINDOW[1]:
-        return *DEFAULT_WINDOW, "the default window"
-    if len(steps) == 1:
-        return steps[0], steps[0], "the only step there is"
-    return steps[1], steps[-1], "the log has not all of 51:300, so: all but the first"
-
-
 def _window(text: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d+):(\d+)", text.strip())
     if not match or int(match[1]) > int(match[2]) or int(match[1]) < 1:
@@ -294,11 +230,3 @@ def _known(key: str, argument: str) -> str:
 def _meant(word: str, choices: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(word, choices, 1)
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _time(seconds: float) -> str:
-    """Return a time with four significant digits, in the unit that suits it."""
-    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
-        if seconds * scale >= 1 or unit == "us":
-            return f"{seconds * scale:.4g} {unit}"
-    return f"{seconds} s"

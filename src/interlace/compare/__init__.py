@@ -2,5 +2,6 @@
 
 from interlace.compare.compare import Comparisons, compare
 from interlace.compare.comparison import Comparison
+from interlace.compare.summary import ArmSummary, summarise_arm
 
-__all__ = ["Comparison", "Comparisons", "compare"]
+__all__ = ["ArmSummary", "Comparison", "Comparisons", "compare", "summarise_arm"]

@@ -6,9 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from interlace.analyse import Analysis, ArmSummary
+    from collections.abc import Sequence
+
+    from interlace.analyse import Analysis
+    from interlace.compare import ArmSummary, Comparison
 
 MS_PER_S = 1000.0
+SHOWN_RESOLUTION = 1e-5
+"""A finer resolution than this is not worth a line."""
 
 
 @dataclass(frozen=True)
@@ -20,9 +25,9 @@ class Table:
     numeric: frozenset[int]
 
 
-def arms_table(analysis: Analysis) -> Table:
+def arms_table(arms: Sequence[ArmSummary]) -> Table:
     """Return one row an arm. Columns that no arm fills (commit, memory) are left out."""
-    rows = [_cells(arm) for arm in analysis.arms]
+    rows = [_cells(arm) for arm in arms]
     kept = [i for i, name in enumerate(HEADER) if name not in OPTIONAL or any(row[i] for row in rows)]
     return Table(
         tuple(HEADER[i] for i in kept),
@@ -35,7 +40,7 @@ HEADER = (
     "arm", "commit", "change", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run",
     "GPU memory", "ratio", "speed-up", "verdict",
 )  # fmt: skip
-OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1"})
+OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run"})
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
 
@@ -63,6 +68,8 @@ def with_range(middle_s: float | None, low_s: float | None, high_s: float | None
     """Write `28.0 ms (27.0 / 29.0)`: the median over runs, and their range."""
     if middle_s is None or low_s is None or high_s is None:
         return "-"
+    if low_s == high_s:
+        return milliseconds(middle_s)
     digits = _digits(middle_s)
     low, high = (f"{value * MS_PER_S:.{digits}f}" for value in (low_s, high_s))
     return f"{milliseconds(middle_s)} ({low} / {high})"
@@ -84,9 +91,23 @@ def seconds(value_s: float | None) -> str:
     return "" if value_s is None else f"{value_s:.{2 if value_s < 10 else 1}f} s"  # noqa: PLR2004 (powers of ten)
 
 
-def verdict_lines(analysis: Analysis) -> list[str]:
-    """Return one sentence a candidate."""
-    return [f"{one.arm}: {one.sentence}" for one in analysis.comparisons]
+def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return a sentence a candidate, and under it what it rests on: ratios by round, noise floor, remarks."""
+    lines = []
+    for one in comparisons:
+        lines.append(f"{one.arm}: {one.sentence}")
+        if len(one.round_ratios) > 1:
+            lines.append(f"  ratio by round: {' '.join(f'{ratio:.4f}' for ratio in one.round_ratios)}")
+        lines += [f"  {note}" for note in one.notes]
+    floors = {(one.noise_floor, one.noise_floor_source) for one in comparisons}
+    lines += [
+        f"noise floor: +-{100.0 * floor:.2g} % ({source})"
+        for floor, source in sorted((f, s) for f, s in floors if f is not None and s is not None)
+    ]
+    bounds = [one.resolution for one in comparisons if one.resolution is not None]
+    if bounds and max(bounds) > SHOWN_RESOLUTION:
+        lines.append(f"resolution of the logs: {100.0 * max(bounds):.2g} %")
+    return lines
 
 
 def headline(analysis: Analysis) -> str:

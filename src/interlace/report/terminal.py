@@ -14,9 +14,11 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from interlace.plan import estimate_left_s
-from interlace.report.table import Table, arms_table, headline, milliseconds, verdict_lines
+from interlace.report.table import Table, arms_table, headline, judgement_lines, milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlace.analyse import Analysis
     from interlace.files import SweepDir
     from interlace.schema import Run, RunRecord
@@ -34,15 +36,18 @@ def stdout() -> Console:
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """Print the table, a sentence a candidate, the runs that failed, and what has to be noted."""
     console.print(headline(analysis), style="bold")
-    console.print(rich_table(arms_table(analysis)))
-    for line in verdict_lines(analysis):
-        console.print(Text(line))
-    for trouble in analysis.troubles:
-        console.print(Text(f"{trouble.status}: {trouble.run} (attempt {trouble.attempt}): {trouble.message}", "red"))
-    for note in analysis.notes:
-        console.print(Text(f"note: {note}", "dim"))
+    console.print(rich_table(arms_table(analysis.arms)))
+    print_lines(console, judgement_lines(analysis.comparisons))
+    print_lines(console, [f"{one.status}: {one.run}: {one.message}" for one in analysis.troubles], "red")
+    print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")
     if analysis.left:
-        console.print(Text(f"{analysis.left} runs of the plan are still to do", "yellow"))
+        print_lines(console, [f"{analysis.left} runs of the plan are still to do"], "yellow")
+
+
+def print_lines(console: Console, lines: Sequence[str], style: str = "") -> None:
+    """Print lines as they are: no markup in them is understood, and none is folded."""
+    for line in lines:
+        console.print(Text(line, style), soft_wrap=True)
 
 
 def rich_table(table: Table) -> RichTable:

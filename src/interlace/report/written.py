@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlace import __version__
 from interlace.files import write_json, write_text
-from interlace.report.table import Table, arms_table, headline, verdict_lines
+from interlace.report.table import Table, arms_table, headline, judgement_lines
 from interlace.schema import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ def write_report(loaded: LoadedSweep) -> None:
     analysis, path = loaded.analysis, loaded.sweep_dir.path
     write_text(path / "report.md", markdown(loaded))
     write_json(path / "report.json", as_json(loaded))
-    write_text(path / "tables" / "arms.csv", as_csv(arms_table(analysis)))
+    write_text(path / "tables" / "arms.csv", as_csv(arms_table(analysis.arms)))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
 
 
 def markdown(loaded: LoadedSweep) -> str:
     """Return the report as Markdown, ready for a pull request."""
     analysis = loaded.analysis
-    lines = [f"## {headline(analysis)}", "", *_pipe_table(arms_table(analysis)), ""]
-    lines += [f"- {line}" for line in verdict_lines(analysis)]
+    lines = [f"## {headline(analysis)}", "", *_pipe_table(arms_table(analysis.arms)), ""]
+    lines += [f"- {line}".replace("-   ", "  - ") for line in judgement_lines(analysis.comparisons)]
     if analysis.troubles:
         lines += ["", "### Runs that are not ok", ""]
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]

@@ -9,72 +9,34 @@ are never step times.
 
 from __future__ import annotations
 
-import bisect
 import re
-from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from interlace.steplog.dates import unix_s_in
 from interlace.steplog.interleaved import Ending, untangle, width_of
-from interlace.steplog.keys import NOT_TRAINING, STEP_KEYS, TimeKey, is_count, normal, time_key
+from interlace.steplog.keyvalue_tokens import (
+    ANY_TIME,
+    NO_VALUE,
+    VALUE,
+    Found,
+    extras_in,
+    has_unit,
+    is_validation,
+    rank_of,
+    records_in,
+    step_of,
+    times_in,
+)
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
-from interlace.steplog.numbers import NUMBER, UNITS, parse_count, parse_duration, parse_number
+from interlace.steplog.numbers import parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from interlace.steplog.text import Record
 
 KEPT_CHARS = 4096
-_STEP_WORDS = "|".join(sorted((re.escape(key) for key in STEP_KEYS if key != "_step"), key=len, reverse=True))
-_STEP = re.compile(
-    r"(?<![\w./])(?<!per )(?<!total )(?<!max )(?<!warmup )(?<!last )(?<!every )(?:train/)?"
-    rf"(?P<key>{_STEP_WORDS})[\"']?(?:\s*[=:#]\s*|\s+)[\"']?"
-    r"(?P<number>\d+(?:[,_]\d{3})*(?:\.\d+)?[kKMB]?)(?!\w|\.\d|%)",
-    re.IGNORECASE,
-)
-_RANK = re.compile(
-    r"(?:^\s*|(?<=\s))\[(?:default|rank|train|trainer|worker)\s?_?(?P<a>\d+)\]"
-    r"|(?<![\w./])(?:global_)?rank[\"']?\s*[=:# ]\s*(?P<b>\d+)(?![\w.])",
-    re.IGNORECASE,
-)
-_KEY = re.compile(
-    r"(?<![\w./\-])(?P<key>(?:\w+/)*[A-Za-zµ]\w*(?:[ /\-](?:time|duration|per|step|iteration|iter|it)\b){0,3}"
-    r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
-)
-_VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,]\d)", re.IGNORECASE)
-_NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
-_PAIR = re.compile(
-    rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
-    re.IGNORECASE,
-)
-_EPOCH = re.compile(r"(?<![\w./])epoch\s*[:=\[\s]\s*[\[(]?\s*(\d+)(?![\w.])", re.IGNORECASE)
-_ANY_TIME = re.compile(r"step|iter|batch|(?:/|per[_ ])it[\s=:\"']", re.IGNORECASE)
-_SPLIT = re.compile(
-    rf"(?<![\w./])(?:mode|phase|split|stage)[\"']?\s*[=:]\s*[\"']?(?:{'|'.join(NOT_TRAINING)})\b",
-    re.IGNORECASE,
-)
-_VALIDATING = re.compile(
-    r"(?<![\w./=])(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|\btest(?:ing)?[\]:]",
-    re.IGNORECASE,
-)
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
-
-
-class _Token(NamedTuple):
-    start: int
-    kind: str
-    key: str
-    text: str
-    end: int
-    unit: TimeKey | None = None
-
-
-class _Found(NamedTuple):
-    """One record in a text: where it starts and its tokens by kind."""
-
-    start: int
-    tokens: dict[str, _Token]
 
 
 class KeyValueReader:
@@ -86,7 +48,7 @@ class KeyValueReader:
     def recognise(self, head: str) -> str | None:
         """Recognise a key that states a step's time with its unit, next to a number."""
         for line in head.split("\n"):
-            for token in _times(line, named=False):
+            for token in times_in(line, named=False):
                 return f"`{token.key}` with its unit, in records like `{shorten(line[token.start :], 60)}`"
         return None
 
@@ -100,7 +62,7 @@ class KeyValueReader:
             carried = ""
             if state.is_other(text):
                 continue
-            found = list(_records(text, named=named))
+            found = list(records_in(text, named=named))
             if record.goes_on and found:
                 carried = text[found[-1].start :][-KEPT_CHARS:]
                 text, found = text[: found[-1].start], found[:-1]
@@ -115,10 +77,10 @@ class KeyValueReader:
         named = options.named or options.unit != "s"
 
         def steps_in(text: str) -> Iterable[tuple[int, int | None]]:
-            if _is_validation(text):
+            if is_validation(text):
                 return []
-            found = _records(text, named=named)
-            return [(_rank(f.tokens), _step(f.tokens)) for f in found if "time" in f.tokens]
+            found = records_in(text, named=named)
+            return [(rank_of(f.tokens), step_of(f.tokens)) for f in found if "time" in f.tokens]
 
         return steps_in
 
@@ -126,7 +88,7 @@ class KeyValueReader:
 def without_unit(head: str) -> str | None:
     """Return the first step time that was seen but not taken, because nothing states its unit."""
     for line in head.split("\n"):
-        for token in _times(line, named=True):
+        for token in times_in(line, named=True):
             return shorten(line[token.start : token.end], 40)
     return None
 
@@ -147,19 +109,19 @@ class _State:
         """Whether a line is of no interest: no time in it, or one of validation."""
         if self.world_size is None and (match := _WORLD.search(text)):
             self.world_size = int(match[1])
-        if not _ANY_TIME.search(text):
+        if not ANY_TIME.search(text):
             return True
-        if _is_validation(text):
+        if is_validation(text):
             self.not_training += 1
             return True
         return False
 
-    def add(self, found: _Found, text: str, record: Record) -> None:
+    def add(self, found: Found, text: str, record: Record) -> None:
         """Take one record in."""
         time = found.tokens.get("time")
         if time is None:
             return
-        if _NO_VALUE.fullmatch(time.text):
+        if NO_VALUE.fullmatch(time.text):
             self.without_value += 1
             return
         unit = (time.unit and time.unit.unit) or self.options.unit
@@ -167,13 +129,13 @@ class _State:
         if number.value is None:
             self.remarks.error(str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time")
             return
-        if time.unit and time.unit.unit is None and not _has_unit(time.text):
+        if time.unit and time.unit.unit is None and not has_unit(time.text):
             self.bare = time.key
         step_token = found.tokens.get("step")
-        step = _step(found.tokens)
+        step = step_of(found.tokens)
         self.rounded += step_token is not None and step is None
-        extra = _extras(text, {t.key for t in found.tokens.values()})
-        self.rows.append(Row(step, number.value, _rank(found.tokens), extra=extra or None, line=record.line))
+        extra = extras_in(text, {t.key for t in found.tokens.values()})
+        self.rows.append(Row(step, number.value, rank_of(found.tokens), extra=extra or None, line=record.line))
         self.first, self.last = self.first or record.text, record.text
 
     def parsed(self) -> Parsed:
@@ -196,118 +158,16 @@ class _State:
         return Parsed(self.rows, self.remarks, self.world_size, started_at=started, finished_at=finished)
 
 
-def _is_validation(text: str) -> bool:
-    """Whether a time in this text is one of validation: so marked by a key, or by a word in front of it."""
-    first = next(_times(text, named=True), None)
-    return first is not None and bool(_SPLIT.search(text) or _VALIDATING.search(text, 0, first.start))
-
-
-@lru_cache(maxsize=1024)
-def _time_key(name: str) -> TimeKey | None:
-    return time_key(name)
-
-
-def _times(text: str, *, named: bool) -> Iterator[_Token]:
-    """Yield what states a step time; `named`: also keys without any unit."""
-    if not _ANY_TIME.search(text):
-        return
-    for match in _KEY.finditer(text):
-        key = _time_key(match["key"])
-        if key is None:
-            continue
-        value = _VALUE.match(text, match.end()) or _NO_VALUE.match(text, match.end())
-        shown = value[0] if value else _rest(text, match.end())
-        if key.unit or named or (value and _has_unit(shown)):
-            yield _Token(match.start(), "time", match["key"], shown, match.end() + len(shown), key)
-
-
-def _rest(text: str, start: int) -> str:
-    """Return what stands where a value should, up to the next space."""
-    return (text[start:].split(maxsplit=1) or [""])[0][:40]
-
-
-def _has_unit(shown: str) -> bool:
-    match = _VALUE.fullmatch(shown)
-    return bool(match and match["unit"])
-
-
-def _tokens(text: str, *, named: bool) -> list[_Token]:
-    times = list(_times(text, named=named))
-    # "time per step: 310 ms" is no step 310.
-    starts = [t.start for t in times]
-    steps = [m for m in _STEP.finditer(text) if not _inside(m.start(), times, starts)]
-    numbered = [_Token(m.start(), "step", m["key"], m["number"], m.end()) for m in steps]
-    return sorted([*times, *numbered, *map(_rank_token, _RANK.finditer(text))])
-
-
-def _inside(at: int, times: list[_Token], starts: list[int]) -> bool:
-    n = bisect.bisect_right(starts, at)
-    return n > 0 and at < times[n - 1].end
-
-
-def _rank_token(match: re.Match[str]) -> _Token:
-    key = "[rank]" if match["a"] else "rank"
-    return _Token(match.start(), "rank", key, match["a"] or match["b"], match.end())
-
-
-def _records(text: str, *, named: bool) -> Iterator[_Found]:
-    """Group tokens into records: one begins where a record that has its time would get the same key again."""
-    current: dict[str, _Token] = {}
-    start = 0
-    for token in _tokens(text, named=named):
-        if not current:
-            start = token.start
-        there = current.get(token.kind)
-        if there is None:
-            current[token.kind] = token
-        elif "time" in current and token.key == there.key:
-            yield _Found(start, current)
-            current, start = {token.kind: token}, token.start
-        elif token.kind == "step" and _order(token) < _order(there):
-            current["step"] = token
-    if current:
-        yield _Found(start, current)
-
-
-def _order(token: _Token) -> int:
-    """Rank of a counter: the global ones come first."""
-    return STEP_KEYS.index(normal(token.key))
-
-
-def _step(tokens: dict[str, _Token]) -> int | None:
-    token = tokens.get("step")
-    number = parse_count(token.text) if token else None
-    return None if number is None or number.value is None or number.rounded else int(number.value)
-
-
-def _rank(tokens: dict[str, _Token]) -> int:
-    return int(tokens["rank"].text) if "rank" in tokens else -1
-
-
-def _extras(text: str, taken: set[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    if epoch := _EPOCH.search(text):
-        found["epoch"] = float(epoch[1])
-    for match in _PAIR.finditer(text):
-        key = match["key"]
-        if key in taken or key.lower() in {"rank", *STEP_KEYS} or key in found:
-            continue
-        value = parse_number(match["number"], count=is_count(key)).value
-        if value is not None:
-            found[key] = value
-    return found
-
-
 def _ending(text: str, *, named: bool) -> Ending | None:
     """Say how the last readable time in a text is printed."""
     last = None
-    for token in _times(text, named=named):
-        last = token if _VALUE.fullmatch(token.text) else last
+    for token in times_in(text, named=named):
+        last = token if VALUE.fullmatch(token.text) else last
     if last is None:
         return None
-    match = _VALUE.fullmatch(last.text)
+    match = VALUE.fullmatch(last.text)
     number = match["number"] if match else last.text
-    return Ending(width_of(number), last.end == len(text) and not _has_unit(last.text))
+    return Ending(width_of(number), last.end == len(text) and not has_unit(last.text))
 
 
 READER = KeyValueReader()

@@ -124,8 +124,7 @@ def head_of(path: Path) -> bytes:
 
 def text_of(data: bytes) -> str:
     """Decode and clean one block, its records joined by newlines (for recognition, not for reading)."""
-    splitter = Splitter()
-    return "\n".join(record.text for record in (*splitter.feed(data), *splitter.finish()))
+    return strip_control(data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _binary(head: bytes) -> str | None:

@@ -1,0 +1,59 @@
+"""One row of every table: what the finished runs of one arm come to. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlace.compare.comparison import Comparison
+    from interlace.schema import StepSummary
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """One row of the table. Times in seconds: medians over runs, `low_s` and `high_s` their range.
+
+    `runs` finished of `planned`; `comparison` is None for the baseline. `max_s` is the slowest step of any
+    run, `peak_mib` the highest peak of any GPU.
+    """
+
+    name: str
+    runs: int
+    planned: int
+    baseline: bool = False
+    commit: str | None = None
+    subject: str | None = None
+    median_s: float | None = None
+    low_s: float | None = None
+    high_s: float | None = None
+    stat_s: float | None = None
+    mean_s: float | None = None
+    p90_s: float | None = None
+    max_s: float | None = None
+    step1_s: float | None = None
+    wall_s: float | None = None
+    peak_mib: float | None = None
+    comparison: Comparison | None = None
+
+
+def summarise_arm(row: ArmSummary, steps: Sequence[StepSummary]) -> ArmSummary:
+    """Fill a row with the step times of its runs; without a run they stay None."""
+    if not steps:
+        return row
+    medians = [one.median_s for one in steps]
+    first = [one.step1_s for one in steps if one.step1_s is not None]
+    return replace(
+        row,
+        median_s=statistics.median(medians),
+        low_s=min(medians),
+        high_s=max(medians),
+        stat_s=statistics.median(one.stat_s for one in steps),
+        mean_s=statistics.median(one.mean_s for one in steps),
+        p90_s=statistics.median(one.p90_s for one in steps),
+        max_s=max(one.max_s for one in steps),
+        step1_s=statistics.median(first) if first else None,
+    )

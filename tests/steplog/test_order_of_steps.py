@@ -1,0 +1,77 @@
+"""What happens to step numbers: resumed, doubled, missing, without numbers, by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlace.steplog import slowest_rank
+from tests.steplog.series import codes, rows
+
+if TYPE_CHECKING:
+    from tests.steplog.conftest import ReadText
+
+
+def lines(steps: list[int], first_ms: int = 400) -> str:
+    return "".join(f"step={step} step_ms={first_ms + n}\n" for n, step in enumerate(steps))
+
+
+def test_the_later_value_of_a_resumed_run_wins(read_text: ReadText) -> None:
+    log = read_text(lines([1, 2, 3, 4, 3, 4, 5]))
+
+    assert rows(log) == [(1, 0.4), (2, 0.401), (3, 0.404), (4, 0.405), (5, 0.406)]
+    assert log.attempts == 2
+    assert log.notes[-1] == (
+        "resumed: the step counter goes back (4 -> 3): 2 attempts, the later value of 2 repeated steps was kept"
+    )
+
+
+def test_a_doubled_step_is_said(read_text: ReadText) -> None:
+    log = read_text(lines([1, 2, 2, 3, 4, 5]))
+
+    assert rows(log)[1] == (2, 0.402)
+    assert codes(log.notes) == ["duplicate_steps"]
+
+
+def test_unlabelled_ranks_are_reduced_to_the_slowest(read_text: ReadText) -> None:
+    log = read_text(lines([1, 1, 2, 2, 3, 3, 4, 4]))
+
+    assert rows(log) == [(1, 0.401), (2, 0.403), (3, 0.405), (4, 0.407)]
+    assert codes(log.notes) == ["unlabelled_ranks"]
+    assert log.attempts == 1
+
+
+def test_a_counter_that_starts_again_each_epoch_is_no_resumed_run(read_text: ReadText) -> None:
+    text = "".join(f"epoch={e} step={s} step_ms={e}0{s}\n" for e in (1, 2, 3) for s in (1, 2))
+
+    log = read_text(text)
+
+    assert rows(log) == [(1, 0.101), (2, 0.102), (3, 0.201), (4, 0.202), (5, 0.301), (6, 0.302)]
+    assert codes(log.notes) == ["per_epoch_counter", "numbered_by_order"]
+    assert log.attempts == 1
+
+
+def test_records_without_numbers_are_counted(read_text: ReadText) -> None:
+    log = read_text("step_ms=400\nstep_ms=410\n")
+
+    assert rows(log) == [(1, 0.4), (2, 0.41)]
+    assert codes(log.notes) == ["numbered_by_order"]
+
+
+def test_missing_steps_are_said_and_not_filled(read_text: ReadText) -> None:
+    log = read_text(lines([1, 2, 3, 6, 7]))
+
+    assert [step for step, _ in rows(log)] == [1, 2, 3, 6, 7]
+    assert log.notes[-1] == "missing_steps: steps are missing in 1 places, from step 4"
+
+
+def test_a_log_of_every_tenth_step_is_said_to_hold_means(read_text: ReadText) -> None:
+    assert codes(read_text(lines([10, 20, 30, 40])).notes) == ["every_n_steps"]
+
+
+def test_the_slowest_rank_is_the_step_time_and_a_lacking_rank_shows(read_text: ReadText) -> None:
+    log = read_text("rank=0 step=1 step_ms=500\nrank=1 step=1 step_ms=510\nrank=0 step=2 step_ms=400\n")
+
+    slowest = slowest_rank(log.frame)
+
+    assert slowest[["step", "step_s", "rank", "ranks"]].values.tolist() == [[1, 0.51, 1, 2], [2, 0.4, 0, 1]]
+    assert log.notes[-1] == "missing_on_rank: rank 1 lacks 1 steps: 2"
