@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from interlace.compare.comparison import Comparison
     from interlace.compare.given import GivenRun
+    from interlace.compare.outcome import Outcome
 
 HELP = """\
 usage: interlace compare NAME=LOG[,LOG...] NAME=LOG[,LOG...] [more arms] [options] [--json]
