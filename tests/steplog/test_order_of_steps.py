@@ -75,3 +75,17 @@ def test_the_slowest_rank_is_the_step_time_and_a_lacking_rank_shows(read_text: R
 
     assert slowest[["step", "step_s", "rank", "ranks"]].values.tolist() == [[1, 0.51, 1, 2], [2, 0.4, 0, 1]]
     assert log.notes[-1] == "missing_on_rank: rank 1 lacks 1 steps: 2"
+
+
+def test_an_absurd_step_number_is_dropped_and_said(read_text: ReadText) -> None:
+    log = read_text("step=99999999999999999999999 step_ms=400\nstep=2 step_ms=400\n")
+
+    assert rows(log) == [(2, 0.4)]
+    assert codes(log.notes) == ["bad_step"]
+
+
+def test_a_counter_from_zero_is_kept_and_said(read_text: ReadText) -> None:
+    log = read_text(lines([0, 1, 2]))
+
+    assert rows(log) == [(0, 0.4), (1, 0.401), (2, 0.402)]
+    assert codes(log.notes) == ["zero_based"]

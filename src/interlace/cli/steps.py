@@ -196,7 +196,7 @@ def _step_rows(log: StepLog, series: pd.DataFrame) -> list[dict[str, Any]]:
             row["end_s"] = float(end_s)
         if step in ranks:
             row["ranks"] = ranks[step]
-        rows.append(row | {str(name): _finite(frame[name].iloc[n]) for name in extra})
+        rows.append(row | {str(name): _finite(frame[name].iloc[n]) for name in extra} | row)
     return rows
 
 

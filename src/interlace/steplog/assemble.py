@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 SHOWN_TURNS = 4
+MAX_STEP = 2**53
 
 
 def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
@@ -106,13 +107,18 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
 
 
 def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
-    broken = [row for row in rows if not math.isfinite(row.step_s)]
+    huge = [row for row in rows if max(_step(row), row.rank) > MAX_STEP]
+    if huge:
+        remarks.note("bad_step", f"{len(huge)} rows have a step or rank above {MAX_STEP} and were dropped")
+    numbered = [row for row in rows if max(_step(row), row.rank) <= MAX_STEP]
+    broken = [row for row in numbered if not math.isfinite(row.step_s)]
     if broken:
         remarks.note("non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}")
-    negative = [row for row in rows if math.isfinite(row.step_s) and row.step_s <= 0]
+    finite = [row for row in numbered if math.isfinite(row.step_s)]
+    negative = [row for row in finite if row.step_s <= 0]
     if negative:
         remarks.note("not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}")
-    return [row for row in rows if math.isfinite(row.step_s) and row.step_s > 0]
+    return [row for row in finite if row.step_s > 0]
 
 
 def _at(rows: list[Row]) -> str:
@@ -245,6 +251,8 @@ def _note_missing_steps(steps: list[int], remarks: Remarks) -> None:
             "every_n_steps",
             f"a record every {usual} steps: values may be means over {usual} steps, not single ones",
         )
+    if steps[0] == 0:
+        remarks.note("zero_based", "the first step is step 0: windows count from it as the log does")
     holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
     if holes:
         remarks.note("missing_steps", f"steps are missing in {len(holes)} places, from step {listed(holes)}")

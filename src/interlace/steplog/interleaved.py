@@ -30,6 +30,7 @@ WAIT_RECORDS = 8
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _WORD = re.compile(r"[A-Za-z_]\w*")
+_CUT_NUMBER = re.compile(r"\d\.$")
 _OPEN = frozenset("=:,;|/([{<\"'-.#@&?")
 
 
@@ -175,8 +176,10 @@ class _Starts:
 
     def _glued(self, text: str, match: re.Match[str]) -> bool:
         start = match.start()
-        if start == 0 or text[start - 1].isspace() or text[start - 1] in _OPEN:
+        if start == 0 or text[start - 1].isspace():
             return False
+        if text[start - 1] in _OPEN:
+            return bool(_CUT_NUMBER.search(text[:start]))
         if not (text[start - 1].isalpha() or text[start - 1] == "_") or not match[0][0].isalpha():
             return True
         word = re.search(r"\w+$", text[:start])

@@ -107,7 +107,9 @@ def _meters(match: re.Match[str], record: Record, remarks: Remarks) -> _Meters |
         value = parse_number(meter["text"]).value if whole else None
         if value is not None:
             values[meter["name"]] = value
-    if "step_s" not in values and not {"updt_s", "data_s"} <= values.keys():
+    # A cut record of the later format must not pass for a whole one of 0.6.1, which has no prep_s.
+    old = {"updt_s", "data_s"} <= values.keys() and "prep_s" not in values
+    if "step_s" not in values and not old:
         if record.ended:
             remarks.error("torn_record", record.line, match[0], "no step_s, and not both of updt_s and data_s")
         else:
