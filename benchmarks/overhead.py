@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-SETTINGS = {"batch_size": 8, "width": 64, "layers": 24, "fused": False}
-STEPS = 120
+SETTINGS = {"batch_size": 4, "width": 32, "layers": 12, "fused": False}
+STEPS = 300
 
 
 def timed(argv: list[str], env: dict[str, str], cwd: Path) -> tuple[float, float]:

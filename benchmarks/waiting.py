@@ -40,9 +40,8 @@ def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 30.0
     with tempfile.TemporaryDirectory() as name:
         for source in ("auto", "off", "auto"):
-            print(
-                f"monitor.source={source:5} orchestrator uses {share_pct(Path(name), seconds, source):.2f} % of one core"
-            )
+            used_pct = share_pct(Path(name), seconds, source)
+            print(f"monitor.source={source:5} orchestrator uses {used_pct:.2f} % of one core")
 
 
 if __name__ == "__main__":

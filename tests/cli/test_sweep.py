@@ -74,6 +74,7 @@ def commits(tmp_path: Path, repo: Path) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_commits_of_a_repository_are_measured_each_from_its_own_checkout(tmp_path: Path, repo: Path) -> None:
     before = (
         git(repo, "status", "--porcelain=v2", "--branch"),
@@ -112,6 +113,7 @@ def test_a_range_is_a_ladder_with_its_start_as_the_baseline(tmp_path: Path, repo
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.slow
 def test_named_arms_with_settings_environment_and_commits_are_mixed_in_a_file(tmp_path: Path, repo: Path) -> None:
     sweeps = tmp_path / "mine" / "sweeps"
     sweeps.mkdir(parents=True)
@@ -133,6 +135,7 @@ def test_named_arms_with_settings_environment_and_commits_are_mixed_in_a_file(tm
     assert str(tmp_path / "cache") in env["PYTHONPATH"]
 
 
+@pytest.mark.slow
 def test_a_failed_arm_is_told_at_the_end_and_by_the_exit_code(tmp_path: Path, trainer: Path) -> None:
     ended = swept(tmp_path, f"workload.command='python {trainer} 6 0.01','python {trainer} oops'")
 
@@ -141,6 +144,7 @@ def test_a_failed_arm_is_told_at_the_end_and_by_the_exit_code(tmp_path: Path, tr
     assert "not judged" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_sweep_killed_at_any_moment_is_resumed_without_repeating_what_was_finished(
     tmp_path: Path, trainer: Path
 ) -> None:
@@ -169,6 +173,7 @@ def test_a_sweep_killed_at_any_moment_is_resumed_without_repeating_what_was_fini
     assert json.loads(again.stdout)["state"] == "finished"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "interlace", "sweep", "workload=command", *QUICK]
     argv += ["workload.command=sleep 60", "+env.A=1,2"]
@@ -193,7 +198,7 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
         (["rounds=0"], "rounds=0: at least one round is needed"),
         (["workload=command", "workload.command=x"], "there is one arm only"),
         (["workload=nope"], "Could not find 'workload/nope'"),
-        (["measure.window=[51,300]"], "ends after the last step of a run (workload.steps=120)"),
+        (["measure.window=[51,400]"], "ends after the last step of a run (workload.steps=300)"),
         (
             ["baseline=nope"],
             "baseline=nope is not an arm; the arms are baseline, fused-adamw, copy-of-baseline",
@@ -216,6 +221,7 @@ def test_a_mistake_costs_one_clear_message_and_exit_code_2(tmp_path: Path, argum
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_fail_if_turns_a_verdict_into_an_exit_code(tmp_path: Path, repo: Path) -> None:
     ended = swept(tmp_path, *commits(tmp_path, repo), "commit=HEAD,HEAD~2", "fail_if=slower")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from interlace.cli.measuring import measure_new
+from interlace.cli.sweep import measure
 from interlace.config import run_hydra
 
 
 def run(argv: list[str]) -> int:
     """Measure the harness against itself, on the workload that the overrides choose."""
-    return run_hydra([*argv, "sweeps=aa"], "interlace aa", measure_new)
+    return run_hydra([*argv, "sweeps=aa"], "interlace aa", measure)

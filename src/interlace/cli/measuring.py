@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from interlace import __version__
 from interlace.checkout import checked_out
 from interlace.cli import EXIT_INTERRUPTED
-from interlace.cli.deciding import decide
 from interlace.errors import UsageError
 from interlace.files import SweepDir, locked, make_sweep_dir, write_json
 from interlace.lane.lane import Lane
@@ -32,15 +31,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlace.monitor.readings import GpuSource
-    from interlace.schema import Plan, Request, Sweep
+    from interlace.schema import Plan, Sweep
 
 EXIT_RUN_FAILED = 1
 EXIT_VERDICT = 3
 
 
-def measure_new(request: Request) -> int:
-    """Decide, write down, check out, measure, report; return the exit code."""
-    sweep = decide(request)
+def measure_new(sweep: Sweep) -> int:
+    """Write down what was decided, check out, measure, report; return the exit code."""
     if sweep.config.launchers.kind != "local":
         raise UsageError(f"launchers={sweep.config.launchers.kind} is not there yet; use launchers=local")
     plan = make_plan(sweep)

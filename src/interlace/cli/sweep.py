@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from interlace.cli.measuring import measure_new
+from typing import TYPE_CHECKING
+
+from interlace.cli.deciding import decide
 from interlace.config import run_hydra
+
+if TYPE_CHECKING:
+    from interlace.schema import Request
 
 
 def run(argv: list[str]) -> int:
     """Measure what the overrides ask for; the embedded quickstart without any."""
-    return run_hydra(argv, "interlace sweep", measure_new)
+    return run_hydra(argv, "interlace sweep", measure)
+
+
+def measure(request: Request) -> int:
+    """Decide, then measure; what only measuring needs is loaded when nothing is left to refuse."""
+    sweep = decide(request)
+    from interlace.cli.measuring import measure_new  # noqa: PLC0415 (pandas, pyarrow: a mistake is told sooner)
+
+    return measure_new(sweep)
