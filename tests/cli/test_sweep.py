@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlace.cli import main
 from tests.conftest import interlace
 
 if TYPE_CHECKING:
@@ -211,13 +212,21 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
         ),
     ],
 )
-def test_a_mistake_costs_one_clear_message_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
-    ended = interlace("sweep", *arguments, cwd=tmp_path)
+def test_a_mistake_costs_one_clear_message_and_exit_code_2(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
 
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("interlace: error: ")
-    assert message in ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert main(["sweep", *arguments]) == 2
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("interlace: error: ")
+    assert message in captured.err
     assert list(tmp_path.iterdir()) == []
 
 
