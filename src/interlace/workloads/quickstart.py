@@ -1,4 +1,4 @@
-"""The embedded quickstart: a small residual MLP under accelerate DDP on CPU. Runs inside the ranks.
+"""The embedded quickstart: a small residual MLP under accelerate DDP, on CPU unless told. Runs inside the ranks.
 
 It is also the shortest example of a trainer that Interlace can measure: read the settings, train, call
 `recorder.step()` at the end of each step.
@@ -28,6 +28,7 @@ class Settings:
     width: int
     layers: int
     fused: bool
+    device: str = "cpu"
 
 
 class Block(nn.Module):
@@ -54,7 +55,7 @@ def read_settings(path: Path) -> Settings:
 def train(settings: Settings, recorder: StepRecorder) -> float:
     """Train for `settings.steps` steps on data drawn from a fixed seed; return the last loss."""
     torch.manual_seed(0)
-    accelerator = Accelerator(cpu=True)
+    accelerator = Accelerator(cpu=settings.device == "cpu")
     model = nn.Sequential(*(Block(settings.width) for _ in range(settings.layers)))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=settings.fused, foreach=False)
     model, optimizer = accelerator.prepare(model, optimizer)
@@ -62,7 +63,7 @@ def train(settings: Settings, recorder: StepRecorder) -> float:
     loss = torch.zeros(())
     recorder.start()
     for _ in range(settings.steps):
-        x = torch.randn(settings.batch_size, settings.width, generator=generator)
+        x = torch.randn(settings.batch_size, settings.width, generator=generator).to(accelerator.device)
         loss = (model(x) - x.sin()).square().mean()
         accelerator.backward(loss)
         optimizer.step()
