@@ -24,6 +24,12 @@ with StepRecorder() as recorder:
 '''
 
 
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what tests measure out of the user's history of noise."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.getbasetemp() / "state"))
+
+
 @pytest.fixture
 def trainer(tmp_path: Path) -> Path:
     path = tmp_path / "trainer.py"

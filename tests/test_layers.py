@@ -15,12 +15,12 @@ LAYERS = [
     {"errors"},
     {"schema"},
     {"files", "process", "typed", "order", "steplog", "stats"},
-    {"monitor", "source"},
+    {"monitor", "source", "history"},
     {"rank", "config", "sweepfile", "records", "arms", "plan", "compare"},
     {"gate", "node", "launch", "checkout"},
     {"lane", "load"},
     {"analyse"},
-    {"report"},
+    {"extend", "report"},
     {"cli"},
 ]
 """From the bottom up: a module imports from layers below its own, or from inside its own package."""

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, summarise_arm
+from interlace.compare.ladder import Ladder, climb
+from interlace.compare.pays import RunCost, break_even, words
 from interlace.errors import InterlaceError
+from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
 from interlace.stats import describe
+from interlace.steplog import slowest_rank
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlace.load import LoadedSweep
     from interlace.records import Attempt
-    from interlace.schema import Arm
+    from interlace.schema import Arm, RunRecord
+
+
+ADAPTIVE_CONFIDENCE = 0.97
+MANY = 3
+"""From this many candidates on, those that are not worth having are listed by themselves."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,12 @@ class Analysis:
     troubles: tuple[Trouble, ...]
     notes: tuple[str, ...]
     left: int
+    confidence: float = 0.95
+    ladder: Ladder | None = None
+    rejected: tuple[str, ...] = ()
+    payback: tuple[str, ...] = ()
+    s_run: float | None = None
+    drift: float | None = None
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -53,19 +70,79 @@ def analyse(loaded: LoadedSweep) -> Analysis:
     """Analyse what is on disk, finished or not. Never raises for missing runs: they are said."""
     counted = [attempt for attempt in loaded.used if attempt.run.round > 0]
     frame = pd.DataFrame([_statistics(loaded, attempt) for attempt in counted], columns=STATISTICS)
-    judged, notes = _compare(loaded, frame)
+    confidence = confidence_of(loaded)
+    judged, notes = _compare(loaded, frame, confidence)
     by_arm = judged.by_arm() if judged else {}
     config = loaded.sweep.config
     return Analysis(
         sweep=loaded.sweep.name,
         window=(config.measure.window[0], config.measure.window[1]),
         rounds=judged.rounds if judged else (),
-        planned_rounds=config.rounds,
+        planned_rounds=len({run.round for run in loaded.plan.runs if run.round > 0}),
         arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in loaded.sweep.arms),
         troubles=tuple(_troubles(loaded)),
-        notes=(*loaded.sweep.notes, *notes, *(judged.notes if judged else ()), *_run_notes(loaded)),
+        notes=(
+            *loaded.sweep.notes,
+            *notes,
+            *_plan_notes(loaded),
+            *_run_notes(loaded),
+        ),
         left=_left(loaded),
+        confidence=confidence,
+        ladder=_ladder(loaded, frame, confidence),
+        rejected=rejected(judged.candidates) if judged else (),
+        payback=tuple(_payback(loaded, counted)),
+        s_run=judged.s_run if judged else None,
+        drift=judged.drift.total if judged and judged.drift else None,
     )
+
+
+def confidence_of(loaded: LoadedSweep) -> float:
+    """Return the level of the intervals: the configured one, or 97 % where rounds were added after looking.
+
+    A number of rounds that was chosen from the data makes 95 % intervals cover less (methodology 4.6).
+    """
+    config = loaded.sweep.config
+    chosen = config.adaptive.enabled or any(one.repeats is None for one in loaded.plan.extensions)
+    return max(ADAPTIVE_CONFIDENCE, config.stats.confidence) if chosen else config.stats.confidence
+
+
+def rejected(candidates: Sequence[Comparison]) -> tuple[str, ...]:
+    """Name the settings that were measured and are not worth having: only where there were several to choose from."""
+    if len(candidates) < MANY:
+        return ()
+    return tuple(one.arm for one in candidates if one.verdict in ("within noise", "slower"))
+
+
+def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladder | None:
+    config = loaded.sweep.config
+    if not (config.cumulative or config.commits) or loaded.plan.order == "sequential":
+        return None
+    measured = [arm.name for arm in loaded.sweep.arms if arm.measure]
+    try:
+        return climb(frame, measured, confidence, config.stats.margin_pct / 100.0)
+    except InterlaceError:
+        return None
+
+
+def _payback(loaded: LoadedSweep, counted: Sequence[Attempt]) -> list[str]:
+    first = loaded.sweep.config.measure.window[0]
+    costs: dict[str, list[RunCost]] = {}
+    for attempt in sorted(counted, key=lambda one: one.record.started_at if one.record else 0.0):
+        if attempt.record is not None and attempt.record.steps is not None:
+            costs.setdefault(attempt.run.arm, []).append(_cost(loaded, attempt, attempt.record, first))
+    lines = []
+    for arm in loaded.sweep.arms:
+        if arm.slug != loaded.sweep.baseline:
+            found = break_even(costs.get(loaded.sweep.baseline, []), costs.get(arm.slug, []), first)
+            lines += [words(arm.name, found)] if found else []
+    return lines
+
+
+def _cost(loaded: LoadedSweep, attempt: Attempt, record: RunRecord, first: int) -> RunCost:
+    steps = slowest_rank(loaded.step_frame(attempt))
+    before_s = float(steps.loc[steps["step"] < first, "step_s"].sum())
+    return RunCost(before_s, record.steps.stat_s if record.steps else 0.0, record.wall_s)
 
 
 STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]
@@ -86,21 +163,21 @@ def _statistics(loaded: LoadedSweep, attempt: Attempt) -> dict[str, object]:
     }
 
 
-def _compare(loaded: LoadedSweep, frame: pd.DataFrame) -> tuple[Comparisons | None, list[str]]:
+def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tuple[Comparisons | None, list[str]]:
     sweep = loaded.sweep
     names = {arm.slug: arm.name for arm in sweep.arms}
     try:
         judged = compare(
             frame,
             names[sweep.baseline],
-            arms=[arm.name for arm in sweep.arms],
-            confidence=sweep.config.stats.confidence,
+            arms=[arm.name for arm in sweep.arms if arm.measure],
+            confidence=confidence,
             margin=sweep.config.stats.margin_pct / 100.0,
             not_judged=NOT_INTERLEAVED if loaded.plan.order == "sequential" else None,
         )
     except InterlaceError as error:
         return None, [str(error)]
-    return judged, []
+    return judged, list(judged.notes)
 
 
 def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Attempt], comparison: Comparison | None) -> ArmSummary:
@@ -117,8 +194,19 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Attempt], comparison: 
         wall_s=statistics.median(record.wall_s for record in records) if records else None,
         peak_mib=max(peaks, default=None),
         comparison=comparison,
+        measured=arm.measure,
     )
-    return summarise_arm(row, steps)
+    row = summarise_arm(row, steps)
+    workload = arm.config.workload
+    return replace(
+        row,
+        samples_per_s=_per_second(workload.samples_per_step, row.mean_s),
+        tokens_per_s=_per_second(workload.tokens_per_step, row.mean_s),
+    )
+
+
+def _per_second(per_step: float | None, step_s: float | None) -> float | None:
+    return per_step / step_s if per_step and step_s else None
 
 
 def _troubles(loaded: LoadedSweep) -> list[Trouble]:
@@ -129,6 +217,17 @@ def _troubles(loaded: LoadedSweep) -> list[Trouble]:
         for one in loaded.tries
         if one.record is not None and one.record.status != "ok"
     ]  # fmt: skip
+
+
+def _plan_notes(loaded: LoadedSweep) -> list[str]:
+    """Say which rounds were added, and at which level the intervals therefore stand."""
+    notes = [f"round {one.round} was added: {one.reason}" for one in loaded.plan.extensions]
+    if loaded.sweep_dir.noise.is_file() and (word := read_json(loaded.sweep_dir.noise, dict).get("unusual")):
+        notes.append(str(word))
+    if confidence_of(loaded) > loaded.sweep.config.stats.confidence:
+        level = 100.0 * confidence_of(loaded)
+        notes.append(f"{level:g} % interval because the number of rounds was chosen from the data")
+    return notes
 
 
 def _run_notes(loaded: LoadedSweep) -> list[str]:

@@ -21,7 +21,7 @@ SLUG_MAX_CHARS = 48
 
 SWEEP_WIDE = (
     "name", "rounds", "order", "seed", "burn_in", "baseline", "output_dir", "fail_if", "arms", "commits",
-    "cumulative", "launchers", "gate", "monitor", "stats",
+    "cumulative", "launchers", "gate", "monitor", "stats", "adaptive", "repeat_broken_rounds",
 )  # fmt: skip
 """Keys that belong to the sweep as a whole; an arm cannot have its own."""
 
@@ -33,6 +33,7 @@ class Point:
     name: str
     overrides: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
+    measure: bool = True
 
 
 def build_sweep(request: Request, range_axis: Callable[[SweepConfig], Axis | None]) -> Sweep:
@@ -49,7 +50,7 @@ def build_sweep(request: Request, range_axis: Callable[[SweepConfig], Axis | Non
     points = cross(entries(base.arms, cumulative=base.cumulative), axes)
     arms = name_slugs([_arm(request, point) for point in points])
     config = replace(base, baseline=pick_baseline(base.baseline, [arm.name for arm in arms]))
-    _check(arms, base)
+    _check(arms, config)
     baseline = next(arm.slug for arm in arms if arm.name == config.baseline)
     return Sweep(config.name, tuple(arms), baseline, config)
 
@@ -61,7 +62,7 @@ def entries(arms: Sequence[ArmConfig], *, cumulative: bool) -> list[Point]:
     for arm in arms:
         own = ([f"commit={arm.commit}"] if arm.commit is not None else []) + list(arm.set)
         before = inherited if cumulative else Point("")
-        point = Point(arm.name, (*before.overrides, *own), {**before.env, **arm.env})
+        point = Point(arm.name, (*before.overrides, *own), {**before.env, **arm.env}, arm.measure)
         points.append(point)
         inherited = point
     return points
@@ -74,7 +75,7 @@ def cross(points: Sequence[Point], axes: Sequence[Axis]) -> list[Point]:
     choices = [list(zip(axis.overrides, names, strict=True)) for axis, names in zip(axes, labels, strict=True)]
     return [
         Point(_join([start.name, *(name for _, name in combination)]),
-              (*start.overrides, *(override for override, _ in combination)), start.env)
+              (*start.overrides, *(override for override, _ in combination)), start.env, start.measure)
         for start in starts
         for combination in itertools.product(*choices)
     ]  # fmt: skip
@@ -100,7 +101,8 @@ def _join(parts: Iterable[str]) -> str:
 
 def _arm(request: Request, point: Point) -> Arm:
     config = request.compose([*request.plain, *point.overrides])
-    return Arm(point.name, "", point.overrides, replace(config, env={**config.env, **point.env}))
+    own = replace(config, env={**config.env, **point.env})
+    return Arm(point.name, "", point.overrides, own, measure=point.measure)
 
 
 def name_slugs(arms: Sequence[Arm]) -> list[Arm]:
@@ -138,7 +140,10 @@ def pick_baseline(asked: str | None, names: Sequence[str]) -> str:
 
 
 def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
-    if len(arms) == 1:
+    unmeasured = [arm.name for arm in arms if not arm.measure]
+    if base.baseline in unmeasured:
+        raise ConfigError(f"the baseline '{base.baseline}' has measure: false; every arm is compared with it")
+    if len(arms) - len(unmeasured) == 1:
         raise ConfigError(
             "there is one arm only, so nothing to compare; give several (commit=main,HEAD or "
             "workload.KEY=1,2), a range (commits=A..B) or a sweep file (sweeps=NAME)"
@@ -151,7 +156,7 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
 
 def _check_arm(arm: Arm, base: SweepConfig) -> None:
     for key in SWEEP_WIDE:
-        if getattr(arm.config, key) != getattr(base, key):
+        if key != "baseline" and getattr(arm.config, key) != getattr(base, key):
             raise ConfigError(
                 f"arm '{arm.name}' has a {key} of its own; {key} belongs to the whole sweep and cannot differ"
             )

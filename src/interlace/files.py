@@ -48,6 +48,11 @@ class SweepDir:
         return self.path / "state.json"
 
     @property
+    def noise(self) -> Path:
+        """What this sweep's noise is, beside what is usual on its node."""
+        return self.path / "noise.json"
+
+    @property
     def runs(self) -> Path:
         """One folder per attempt of a run."""
         return self.path / "runs"

@@ -24,12 +24,13 @@ Verdict = Literal["faster", "slower", "within noise", "not judged"]
 
 @dataclass(frozen=True)
 class ArmConfig:
-    """One entry of `arms:` in a sweep file."""
+    """One entry of `arms:` in a sweep file. With `measure: false` it keeps its row and is not run."""
 
     name: str
     commit: str | None = None
     set: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
+    measure: bool = True
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class WorkloadConfig:
     python: str | None = None
     env: dict[str, str] = field(default_factory=dict)
     steps: int | None = None
+    samples_per_step: float | None = None
+    tokens_per_step: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -130,6 +133,15 @@ class StatsConfig:
 
 
 @dataclass(frozen=True)
+class AdaptiveConfig:
+    """Whether rounds are added until the interval is narrow enough. Only the spread is looked at, never the sign."""
+
+    enabled: bool = False
+    max_rounds: int = 8
+    target_pct: float = 1.0
+
+
+@dataclass(frozen=True)
 class SweepConfig:
     """One fully resolved configuration: the whole sweep's part and, below it, one arm's part."""
 
@@ -155,6 +167,8 @@ class SweepConfig:
     gate: GateConfig = field(default_factory=GateConfig)
     monitor: MonitorConfig = field(default_factory=MonitorConfig)
     stats: StatsConfig = field(default_factory=StatsConfig)
+    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
+    repeat_broken_rounds: bool = True
 
 
 # ---------------------------------------------------------------- arms and plan
@@ -195,6 +209,7 @@ class Arm:
     config: SweepConfig
     sha: str | None = None
     subject: str | None = None
+    measure: bool = True
 
 
 @dataclass(frozen=True)
@@ -212,13 +227,26 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Extension:
+    """A round that was added to a plan, and why; `repeats` names the round whose place it takes."""
+
+    round: int
+    reason: str
+    repeats: int | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
-    """Every run in its order, fixed before the first one starts. Arms are named by slug."""
+    """Every run in its order, fixed before the first one starts. Arms are named by slug.
+
+    `extensions` are the whole rounds added later: by a rule that sees no result but the spread, or by hand.
+    """
 
     order: Order
     seed: int
     base_order: tuple[str, ...]
     runs: tuple[Run, ...]
+    extensions: tuple[Extension, ...] = ()
     format_version: int = FORMAT_VERSION
 
 

@@ -10,11 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlace import __version__
+from interlace import __version__, history
 from interlace.checkout import checked_out
 from interlace.cli import EXIT_INTERRUPTED
 from interlace.errors import UsageError
-from interlace.files import SweepDir, locked, make_sweep_dir, write_json
+from interlace.extend import extended, stopped_because
+from interlace.files import SweepDir, locked, make_sweep_dir, read_json, write_json
 from interlace.lane.lane import Lane
 from interlace.lane.loop import close_cut_runs, execute
 from interlace.load import LoadedSweep, load
@@ -37,8 +38,8 @@ EXIT_RUN_FAILED = 1
 EXIT_VERDICT = 3
 
 
-def measure_new(sweep: Sweep) -> int:
-    """Write down what was decided, check out, measure, report; return the exit code."""
+def measured_new(sweep: Sweep) -> tuple[int, LoadedSweep]:
+    """Write down what was decided, check out, measure, report; return the exit code and what is on disk."""
     if sweep.config.launchers.kind != "local":
         raise UsageError(f"launchers={sweep.config.launchers.kind} is not there yet; use launchers=local")
     plan = make_plan(sweep)
@@ -48,7 +49,7 @@ def measure_new(sweep: Sweep) -> int:
     return measure(sweep_dir, sweep, plan)
 
 
-def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
+def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> tuple[int, LoadedSweep]:
     """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk."""
     observer = TerminalObserver({arm.slug: arm.name for arm in sweep.arms}, len(plan.runs), sweep.config.rounds)
     with locked(sweep_dir), contextlib.closing(open_source(sweep.config.monitor.source)) as gpus:
@@ -58,16 +59,20 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> int:
         _write_node(sweep_dir, gpus)
         try:
             with checked_out(sweep, sweep_dir.path, observer.say) as trees:
-                execute(Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer), plan)
+                lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer)
+                execute(lane, plan, lambda _: extended(load(sweep_dir.path)))
         except KeyboardInterrupt:
             observer.close()
             sys.stderr.write("interlace: interrupted; what was measured is kept\n")
-            _show(sweep_dir)
-            return EXIT_INTERRUPTED
+            return EXIT_INTERRUPTED, _show(sweep_dir)
         finally:
             observer.close()
             sweep_dir.state.unlink(missing_ok=True)
-    return exit_code(_show(sweep_dir))
+        _remember_noise(sweep_dir)
+    loaded = _show(sweep_dir)
+    if why := stopped_because(loaded):
+        observer.say(f"adaptive: {why}")
+    return exit_code(loaded), loaded
 
 
 def _environ(gpus: GpuSource) -> dict[str, str]:
@@ -83,6 +88,18 @@ def _write_node(sweep_dir: SweepDir, gpus: GpuSource) -> None:
     """Write the fingerprint of the node once; a resumed sweep keeps the first one."""
     if not sweep_dir.node.exists():
         write_json(sweep_dir.node, fingerprint(gpus))
+
+
+def _remember_noise(sweep_dir: SweepDir) -> None:
+    """Add the sweep to the node's history, and keep in its folder what is unusual: a report is made anew from there."""
+    loaded = load(sweep_dir.path)
+    analysis, workload = loaded.analysis, loaded.sweep.config.workload.name
+    if analysis.s_run is None or analysis.left:
+        return
+    node = history.node_key(read_json(sweep_dir.node, dict))
+    noise = history.Noise(node, workload, history.now(), analysis.s_run, analysis.drift, str(sweep_dir.path))
+    word = history.unusual(noise, history.remember(noise, history.history_path()))
+    write_json(sweep_dir.noise, {"noise": noise, "unusual": word})
 
 
 def _show(sweep_dir: SweepDir) -> LoadedSweep:

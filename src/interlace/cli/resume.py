@@ -15,4 +15,4 @@ def run(argv: list[str]) -> int:
     from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     sweep_dir = open_sweep_dir(arguments.directory)
-    return measure(sweep_dir, read_sweep(sweep_dir), read_plan(sweep_dir))
+    return measure(sweep_dir, read_sweep(sweep_dir), read_plan(sweep_dir))[0]

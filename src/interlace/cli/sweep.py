@@ -19,6 +19,6 @@ def run(argv: list[str]) -> int:
 def measure(request: Request) -> int:
     """Decide, then measure; what only measuring needs is loaded when nothing is left to refuse."""
     sweep = decide(request)
-    from interlace.cli.measuring import measure_new  # noqa: PLC0415 (pandas, pyarrow: a mistake is told sooner)
+    from interlace.cli.measuring import measured_new  # noqa: PLC0415 (pandas, pyarrow: a mistake is told sooner)
 
-    return measure_new(sweep)
+    return measured_new(sweep)[0]

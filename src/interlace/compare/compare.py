@@ -38,6 +38,7 @@ class Comparisons:
     drift: Drift | None
     flags: tuple[tuple[int, str, str], ...]
     notes: tuple[str, ...]
+    s_run: float | None = None
 
     def by_arm(self) -> dict[str, Comparison]:
         """Comparisons by the candidate's name."""
@@ -90,6 +91,7 @@ def compare(
         drift,
         tuple((table.rounds[f.round_index], table.arms[f.arm_index], f.reason) for f in flags),
         (*notes, *table.notes, *told),
+        _s_run(table),
     )
 
 

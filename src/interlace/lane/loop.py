@@ -15,7 +15,7 @@ from interlace.lane.runner import measure
 from interlace.records import attempts, close_cut, free_mib, remaining
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from interlace.files import SweepDir
     from interlace.lane.lane import Lane
@@ -28,24 +28,39 @@ LEAST_FREE_MIB = 50.0
 """With less disk than this a run's files could not be written."""
 
 
-def execute(lane: Lane, plan: Plan) -> list[RunRecord]:
+def execute(lane: Lane, plan: Plan, extend: Callable[[Plan], Plan] = lambda plan: plan) -> list[RunRecord]:
     """Measure what is left of the plan. A failed run is data: the loop goes on to its end.
 
-    Raises KeyboardInterrupt (after the running run has been ended and recorded) on Ctrl-C and SIGTERM.
+    `extend` is asked after the last run whether rounds are to be added; the longer plan is written down before
+    any of its runs starts. Raises KeyboardInterrupt (after the running run has been ended and recorded) on
+    Ctrl-C and SIGTERM.
     """
+    records: list[RunRecord] = []
+    with _sigterm_interrupts():
+        while True:
+            records += _measure_left(lane, plan)
+            longer = extend(plan)
+            if longer == plan:
+                return records
+            for extension in longer.extensions[len(plan.extensions) :]:
+                lane.observer.say(f"round {extension.round} is added: {extension.reason}")
+            plan = longer
+            write_json(lane.sweep_dir.plan, plan)
+
+
+def _measure_left(lane: Lane, plan: Plan) -> list[RunRecord]:
     left = _with_burn_in(lane.sweep_dir, plan, remaining(lane.sweep_dir, plan))
     total = len(plan.runs)
     records = []
-    with _sigterm_interrupts():
-        for position, run in enumerate(left):
-            _check_disk(lane)
-            number = total - (len(left) - position) + 1
-            steps = lane.arm(run).config.workload.steps or lane.arm(run).config.measure.window[1]
-            _write_state(lane.sweep_dir, run, number, total)
-            lane.observer.run_starts(run, number, total, steps)
-            record = measure(lane, run)
-            records.append(record)
-            lane.observer.run_ends(record)
+    for position, run in enumerate(left):
+        _check_disk(lane)
+        number = total - (len(left) - position) + 1
+        steps = lane.arm(run).config.workload.steps or lane.arm(run).config.measure.window[1]
+        _write_state(lane.sweep_dir, run, number, total)
+        lane.observer.run_starts(run, number, total, steps)
+        record = measure(lane, run)
+        records.append(record)
+        lane.observer.run_ends(record)
     return records
 
 

@@ -10,8 +10,11 @@ if TYPE_CHECKING:
 
     from interlace.analyse import Analysis
     from interlace.compare import ArmSummary, Comparison
+    from interlace.compare.ladder import Ladder, Rung, Step
 
 MS_PER_S = 1000.0
+MANY = 3
+"""From this many candidates on, picking the best needs a warning."""
 SHOWN_RESOLUTION = 1e-5
 """A finer resolution than this is not worth a line."""
 
@@ -27,7 +30,8 @@ class Table:
 
 def arms_table(arms: Sequence[ArmSummary]) -> Table:
     """Return one row an arm. Columns that no arm fills (commit, memory) are left out."""
-    rows = [_cells(arm) for arm in arms]
+    walls = [arm.wall_s for arm in arms if arm.baseline]
+    rows = [_cells(arm, walls[0] if walls else None) for arm in arms]
     kept = [i for i, name in enumerate(HEADER) if name not in OPTIONAL or any(row[i] for row in rows)]
     return Table(
         tuple(HEADER[i] for i in kept),
@@ -38,15 +42,16 @@ def arms_table(arms: Sequence[ArmSummary]) -> Table:
 
 HEADER = (
     "arm", "commit", "change", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run",
-    "GPU memory", "ratio", "speed-up", "verdict",
+    "GPU memory", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
 )  # fmt: skip
-OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run"})
+OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run", "samples/s", "tokens/s"})
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
 
-def _cells(arm: ArmSummary) -> tuple[str, ...]:
+def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
     compared = arm.comparison
     ratio = compared.ratio if compared else None
+    verdict = "baseline" if arm.baseline else compared.verdict if compared else "not judged"
     return (
         arm.name,
         (arm.commit or "")[:9],
@@ -56,12 +61,49 @@ def _cells(arm: ArmSummary) -> tuple[str, ...]:
         milliseconds(arm.p90_s),
         milliseconds(arm.max_s),
         seconds(arm.step1_s),
-        seconds(arm.wall_s),
+        _whole_run(arm, baseline_wall_s),
         "" if arm.peak_mib is None else f"{arm.peak_mib / 1024:.1f} GiB",
+        "" if arm.samples_per_s is None else f"{arm.samples_per_s:,.0f}",
+        "" if arm.tokens_per_s is None else f"{arm.tokens_per_s:,.0f}",
         "" if ratio is None else f"{ratio:.3f}",
         "" if ratio is None else f"{1 / ratio:.2f}x",
-        "baseline" if arm.baseline else compared.verdict if compared else "not judged",
+        verdict if arm.measured else "not measured",
     )
+
+
+def _whole_run(arm: ArmSummary, baseline_wall_s: float | None) -> str:
+    """Write the wall time of a run and, beside the baseline's, its speed-up: compilation and start-up included."""
+    if arm.wall_s is None or arm.baseline or not baseline_wall_s:
+        return seconds(arm.wall_s)
+    return f"{seconds(arm.wall_s)} ({baseline_wall_s / arm.wall_s:.2f}x)"
+
+
+def ladder_table(ladder: Ladder, arms: Sequence[ArmSummary]) -> Table:
+    """Return the commit table: each row against the one above it and against the first."""
+    rows = {arm.name: arm for arm in arms}
+    rungs = {rung.arm: rung for rung in ladder.rungs}
+    header = ("commit", "change", "median step", "vs previous", "vs first", "step called")
+    cells = [_rung(rows[arm.name], rungs.get(arm.name)) for arm in arms]
+    return Table(header, tuple(cells), frozenset({2, 3, 4}))
+
+
+def _rung(arm: ArmSummary, rung: Rung | None) -> tuple[str, ...]:
+    name = (arm.commit or "")[:9] or arm.name
+    change = arm.subject or arm.name
+    if not arm.measured:
+        return (name, change, "", "", "", "not measured")
+    if rung is None:
+        return (name, change, milliseconds(arm.median_s), "", "", "not judged")
+    called = rung.previous.verdict if rung.previous else "baseline"
+    return (name, change, milliseconds(arm.median_s), _change(rung.previous), _change(rung.first), called)
+
+
+def _change(step: Step | None) -> str:
+    """Write `-4.4 % (-5.1 to -3.7)`: less time is faster."""
+    if step is None:
+        return ""
+    middle, low, high = (100.0 * (value - 1.0) for value in (step.ratio, step.low, step.high))
+    return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
 def with_range(middle_s: float | None, low_s: float | None, high_s: float | None) -> str:
@@ -89,6 +131,21 @@ def _digits(value_s: float) -> int:
 def seconds(value_s: float | None) -> str:
     """Write a duration in seconds."""
     return "" if value_s is None else f"{value_s:.{2 if value_s < 10 else 1}f} s"  # noqa: PLR2004 (powers of ten)
+
+
+def further_lines(analysis: Analysis) -> list[str]:
+    """Return what several candidates come to together: rejected settings, the price of what pays once."""
+    lines = list(analysis.payback)
+    if analysis.rejected:
+        lines.append(f"measured against the noise floor, rejected: {', '.join(analysis.rejected)}")
+    faster = [one for one in analysis.comparisons if one.verdict == "faster" and one.ratio is not None]
+    if len(analysis.comparisons) >= MANY and faster:
+        best = min(faster, key=lambda one: one.ratio or 1.0)
+        lines.append(
+            f"the best of several looks better than it is: measure {best.arm} against the baseline alone "
+            "in four fresh rounds before you quote it"
+        )
+    return lines
 
 
 def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:

@@ -14,7 +14,15 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from interlace.plan import estimate_left_s
-from interlace.report.table import Table, arms_table, headline, judgement_lines, milliseconds
+from interlace.report.table import (
+    Table,
+    arms_table,
+    further_lines,
+    headline,
+    judgement_lines,
+    ladder_table,
+    milliseconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +46,10 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     console.print(headline(analysis), style="bold")
     console.print(rich_table(arms_table(analysis.arms)))
     print_lines(console, judgement_lines(analysis.comparisons))
+    if analysis.ladder is not None:
+        console.print(rich_table(ladder_table(analysis.ladder, analysis.arms)))
+        print_lines(console, [f"in all: {analysis.ladder.total}", *analysis.ladder.notes])
+    print_lines(console, further_lines(analysis))
     print_lines(console, [f"{one.status}: {one.run}: {one.message}" for one in analysis.troubles], "red")
     print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")
     if analysis.left:

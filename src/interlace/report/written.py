@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlace import __version__
 from interlace.files import write_json, write_text
-from interlace.report.table import Table, arms_table, headline, judgement_lines
+from interlace.report.table import Table, arms_table, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ def write_report(loaded: LoadedSweep) -> None:
     write_text(path / "report.md", markdown(loaded))
     write_json(path / "report.json", as_json(loaded))
     write_text(path / "tables" / "arms.csv", as_csv(arms_table(analysis.arms)))
+    if analysis.ladder is not None:
+        write_text(path / "tables" / "ladder.csv", as_csv(ladder_table(analysis.ladder, analysis.arms)))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
 
 
@@ -30,6 +32,10 @@ def markdown(loaded: LoadedSweep) -> str:
     analysis = loaded.analysis
     lines = [f"## {headline(analysis)}", "", *_pipe_table(arms_table(analysis.arms)), ""]
     lines += [f"- {line}".replace("-   ", "  - ") for line in judgement_lines(analysis.comparisons)]
+    lines += [f"- {line}" for line in further_lines(analysis)]
+    if analysis.ladder is not None:
+        lines += ["", "### Commit by commit", "", *_pipe_table(ladder_table(analysis.ladder, analysis.arms)), ""]
+        lines += [f"- in all: {analysis.ladder.total}", *(f"- {note}" for note in analysis.ladder.notes)]
     if analysis.troubles:
         lines += ["", "### Runs that are not ok", ""]
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
@@ -41,7 +47,8 @@ def markdown(loaded: LoadedSweep) -> str:
 
 def _how(loaded: LoadedSweep) -> list[str]:
     config, plan = loaded.sweep.config, loaded.plan
-    ranks = f"{config.ranks.nproc_per_node} ranks under {config.ranks.kind}"
+    count = config.ranks.nproc_per_node
+    ranks = f"{count} rank{'s' * (count != 1)} under {config.ranks.kind}"
     order = " ".join(run.arm for run in plan.runs if run.round == 1)
     return [
         (

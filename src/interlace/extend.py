@@ -1,0 +1,89 @@
+"""Whether a sweep needs another round: broken rounds are repeated once, adaptive sweeps go on. Pure.
+
+The adaptive rule looks at the spread alone. Stopping when something is significant would call a fifth of identical
+arms different (docs/statistics.md).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from interlace.plan import add_round
+from interlace.stats.interval import rounds_needed, t_quantile
+
+if TYPE_CHECKING:
+    from interlace.load import LoadedSweep
+    from interlace.schema import Plan
+
+HOPELESS = 2.0
+"""Rounds stop being added when more than this many times the allowed number would be needed."""
+
+
+def extended(loaded: LoadedSweep) -> Plan:
+    """Return the plan with the one round that it needs next, or the plan as it is."""
+    plan, config = loaded.plan, loaded.sweep.config
+    if config.repeat_broken_rounds and (broken := repeatable_round(loaded)) is not None:
+        arms = sorted({run.arm for run in plan.runs if run.round == broken} - _ok_arms(loaded, broken))
+        return add_round(plan, f"it repeats round {broken}, which {', '.join(arms)} did not finish", broken)
+    return _adapted(loaded)
+
+
+def repeatable_round(loaded: LoadedSweep) -> int | None:
+    """Return the first round that a failed run broke and that may come out whole when it is measured again.
+
+    An arm that has never finished a run will fail again: its rounds are not repeated for it.
+    """
+    plan = loaded.plan
+    done = {one.round for one in plan.extensions if one.repeats} | {one.repeats for one in plan.extensions}
+    capable = {attempt.run.arm for attempt in loaded.used}
+    for number in sorted({run.round for run in plan.runs if run.round > 0} - done):
+        missing = {run.arm for run in plan.runs if run.round == number} - _ok_arms(loaded, number)
+        if missing and missing <= capable:
+            return number
+    return None
+
+
+def _ok_arms(loaded: LoadedSweep, number: int) -> set[str]:
+    return {attempt.run.arm for attempt in loaded.used if attempt.run.round == number}
+
+
+def _adapted(loaded: LoadedSweep) -> Plan:
+    plan, adaptive = loaded.plan, loaded.sweep.config.adaptive
+    width = half_width(loaded, len(loaded.analysis.rounds))
+    if not adaptive.enabled or width is None or width < adaptive.target_pct / 100.0:
+        return plan
+    if len(loaded.analysis.rounds) >= adaptive.max_rounds or _is_hopeless(loaded):
+        return plan
+    return add_round(plan, f"the interval is +-{100 * width:.2g} % wide, {adaptive.target_pct:g} % is asked for")
+
+
+def half_width(loaded: LoadedSweep, rounds: int) -> float | None:
+    """Return the half width of a 95 % interval after `rounds` rounds of today's spread; None without a spread."""
+    s_run, arms = loaded.analysis.s_run, _arms(loaded)
+    if s_run is None or rounds < 2 or arms < 2:  # noqa: PLR2004 (nothing to compare, or no spread)
+        return None
+    df = (rounds - 1) * (arms - 1)
+    return t_quantile(0.95, df) * s_run * math.sqrt(2.0 / rounds)
+
+
+def _arms(loaded: LoadedSweep) -> int:
+    return 1 + sum(one.low is not None for one in loaded.analysis.comparisons)
+
+
+def _is_hopeless(loaded: LoadedSweep) -> bool:
+    adaptive = loaded.sweep.config.adaptive
+    needed = rounds_needed(loaded.analysis.s_run or 0.0, adaptive.target_pct / 100.0, _arms(loaded))
+    return needed is None or needed > HOPELESS * adaptive.max_rounds
+
+
+def stopped_because(loaded: LoadedSweep) -> str | None:
+    """Say why an adaptive sweep stopped before it was narrow enough; None where it was, or is not adaptive."""
+    adaptive, rounds = loaded.sweep.config.adaptive, len(loaded.analysis.rounds)
+    width = half_width(loaded, rounds)
+    if not adaptive.enabled or width is None or width < adaptive.target_pct / 100.0:
+        return None
+    if _is_hopeless(loaded):
+        best = 100.0 * (half_width(loaded, adaptive.max_rounds) or width)
+        return f"cannot reach {adaptive.target_pct:g} % here; best reachable about {best:.2g} %"
+    return f"{rounds} rounds reached +-{100.0 * width:.2g} %, not {adaptive.target_pct:g} % (adaptive.max_rounds)"

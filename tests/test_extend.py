@@ -1,0 +1,137 @@
+"""Rounds that are added: on sweeps whose records are written by hand, so that every spread can be tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interlace.extend import extended, stopped_because
+from interlace.files import SweepDir, write_json
+from interlace.load import load
+from interlace.plan import add_round, make_plan
+from interlace.records import write_record
+from interlace.schema import (
+    AdaptiveConfig,
+    Arm,
+    Cause,
+    MeasureConfig,
+    Plan,
+    RanksConfig,
+    RunRecord,
+    Sweep,
+    SweepConfig,
+    WorkloadConfig,
+)
+from interlace.stats import summarise
+from interlace.sweepfile import write_sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interlace.load import LoadedSweep
+
+CONFIG = SweepConfig(
+    "s", WorkloadConfig("w", command="x"), RanksConfig("plain"), rounds=4, burn_in=False,
+    measure=MeasureConfig(window=[1, 20]),
+)  # fmt: skip
+ADAPTIVE = replace(CONFIG, adaptive=AdaptiveConfig(enabled=True, max_rounds=8, target_pct=1.0))
+
+
+def on_disk(
+    tmp_path: Path, config: SweepConfig, spread: float, failed: dict[str, set[int]] | None = None, extra: int = 0
+) -> LoadedSweep:
+    """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds."""
+    sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in "ab"), "a", config)
+    plan = make_plan(sweep)
+    for _ in range(extra):
+        plan = add_round(plan, "wide")
+    sweep_dir = SweepDir(tmp_path / "sweep")
+    write_sweep(sweep_dir, sweep, plan, "test")
+    write_json(sweep_dir.plan, plan)
+    random = np.random.default_rng(3)
+    for run in plan.runs:
+        path = sweep_dir.run(run.id, 1)
+        path.mkdir(parents=True)
+        record = RunRecord(run, 1, "ok", 100.0 + run.index, 5.0, 0)
+        if run.round in (failed or {}).get(run.arm, set()):
+            write_record(path, replace(record, status="failed", cause=Cause("x", "it broke")))
+            continue
+        step_s = 0.1 * float(np.exp(spread * random.standard_normal()))
+        frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": step_s, "end_s": np.arange(1, 21) * step_s})
+        frame.to_parquet(path / "steps.parquet")
+        write_record(path, replace(record, steps=summarise(frame, [1, 20])))
+    return load(sweep_dir.path)
+
+
+def added(loaded: LoadedSweep) -> list[tuple[int, int | None]]:
+    longer: Plan = extended(loaded)
+    return [(one.round, one.repeats) for one in longer.extensions[len(loaded.plan.extensions) :]]
+
+
+def test_a_plan_that_is_fine_stays_as_it_is(tmp_path: Path) -> None:
+    assert added(on_disk(tmp_path, CONFIG, 0.02)) == []
+
+
+def test_a_round_that_one_failure_broke_is_repeated_whole_and_once(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, {"b": {2}})
+
+    longer = extended(loaded)
+
+    assert [(one.round, one.repeats) for one in longer.extensions] == [(5, 2)]
+    assert longer.extensions[0].reason == "it repeats round 2, which b did not finish"
+    assert [run.arm for run in longer.runs if run.round == 5] == [run.arm for run in longer.runs if run.round == 2]
+
+
+def test_an_arm_that_never_finished_a_run_does_not_make_rounds_repeat(tmp_path: Path) -> None:
+    assert added(on_disk(tmp_path, CONFIG, 0.001, {"b": {1, 2, 3, 4}})) == []
+
+
+def test_repeats_can_be_switched_off(tmp_path: Path) -> None:
+    assert added(on_disk(tmp_path, replace(CONFIG, repeat_broken_rounds=False), 0.001, {"b": {2}})) == []
+
+
+def test_an_adaptive_sweep_goes_on_while_its_interval_is_too_wide(tmp_path: Path) -> None:
+    assert added(on_disk(tmp_path, ADAPTIVE, 0.006)) == [(5, None)]
+
+
+def test_an_adaptive_sweep_stops_when_the_interval_is_narrow_enough(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, ADAPTIVE, 0.0005)
+
+    assert added(loaded) == []
+    assert stopped_because(loaded) is None
+
+
+def test_an_adaptive_sweep_stops_at_its_most_rounds_and_says_how_far_it_came(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, ADAPTIVE, 0.0065, extra=4)
+
+    assert added(loaded) == []
+    assert (stopped_because(loaded) or "").startswith("8 rounds reached +-")
+
+
+def test_an_adaptive_sweep_that_cannot_get_there_says_what_it_could_reach(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, ADAPTIVE, 0.1)
+
+    assert added(loaded) == []
+    assert (stopped_because(loaded) or "").startswith("cannot reach 1 % here; best reachable about")
+
+
+def test_intervals_of_a_chosen_number_of_rounds_are_97_percent_ones_and_say_so(tmp_path: Path) -> None:
+    analysis = on_disk(tmp_path, ADAPTIVE, 0.001).analysis
+
+    assert analysis.comparisons[0].confidence == 0.97
+    assert "97 % interval because the number of rounds was chosen from the data" in analysis.notes
+
+
+def test_a_round_added_by_hand_has_the_same_price(tmp_path: Path) -> None:
+    assert on_disk(tmp_path, CONFIG, 0.001, extra=1).analysis.confidence == 0.97
+
+
+def test_a_repeated_round_has_none(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, {"b": {2}})
+
+    repeated = replace(loaded, plan=extended(loaded))
+
+    assert repeated.analysis.confidence == 0.95
