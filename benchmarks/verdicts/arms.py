@@ -33,8 +33,7 @@ class Runs:
 
     def times(self, factor: Floats | float) -> Runs:
         """Multiply all times; `factor` is one number or one a run, shape (sweeps, runs)."""
-        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), self.run_s.shape)
-        return Runs(self.run_s * factors, self.step_s * factors[..., None].astype(np.float32))
+        return Runs(self.run_s * factor, self.step_s * np.asarray(factor, dtype=np.float32)[..., None])
 
     def pick(self, runs: list[int]) -> Runs:
         """Keep some runs of every sweep."""

@@ -14,9 +14,8 @@ import numpy as np
 from scipy import special
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from benchmarks.verdicts.arms import Floats
+    from numpy.typing import NDArray
 
 P_THRESHOLD = 0.002
 TAIL = 0.005

@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from benchmarks.verdicts.arms import STEPS, Runs, runs_from
 
 if TYPE_CHECKING:
@@ -35,9 +34,8 @@ class Draws:
 
     def first(self, runs: int) -> Draws:
         """Shorter sweeps out of the same numbers."""
-        return Draws(
-            self.normal[:, :runs], self.uniform[:, :runs], self.sign, self.where, self.steps.pick(list(range(runs)))
-        )
+        steps = Runs(self.steps.run_s[:, :runs], self.steps.step_s[:, :runs])
+        return Draws(self.normal[:, :runs], self.uniform[:, :runs], self.sign, self.where, steps)
 
 
 def draw(rng: np.random.Generator, sweeps: int, runs: int) -> Draws:

@@ -6,8 +6,8 @@ import csv
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from benchmarks.verdicts.arms import STEPS, Runs
+
 from interlace.stats import summarise
 
 if TYPE_CHECKING:

@@ -13,16 +13,15 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
+from benchmarks.verdicts import asv
 from scipy import special, stats
 
-from benchmarks.verdicts import asv
 from interlace.order import judge_order
 from interlace.stats import estimate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from benchmarks.verdicts.arms import Floats, OrderName, Runs
+    from numpy.typing import NDArray
 
 FEW_ROUNDS = 4
 """Up to here all resamples of the rounds are enumerated."""
@@ -61,7 +60,7 @@ def interlace(baseline: Runs, candidate: Runs) -> Calls:
 
 
 def pyperf(baseline: Runs, candidate: Runs, values: int) -> Calls:
-    """pyperf (`pyperf/_utils.py`): two-sided Student t at 95 % on the values of all processes, pooled.
+    """Pyperf (`pyperf/_utils.py`): two-sided Student t at 95 % on the values of all processes, pooled.
 
     `values` are taken from each run: 3 is pyperf's default for a process.
     """

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from benchmarks.verdicts.arms import order_of, split
 from benchmarks.verdicts.noise import NOISES, draw, sweeps_of
 from benchmarks.verdicts.real import windows
@@ -40,10 +39,11 @@ class Effort:
 
 @dataclass(frozen=True)
 class Cell:
-    """One rule under one noise. Shares of sweeps: called though identical; not called faster, or called slower,
+    """One rule under one noise, as shares of sweeps.
 
-    though 2 % faster; intervals that hold the true effect (None: no interval, or refused). `sigma` is None and
-    `sweeps` counts groups for real runs.
+    `false_calls`: called though identical. `missed`: not called faster though 2 % faster; `wrong_way`: even called
+    slower. `covered`: intervals that hold the true effect, None without an interval. For real runs `sigma` is None
+    and `sweeps` counts groups.
     """
 
     noise: str

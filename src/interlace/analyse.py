@@ -14,8 +14,8 @@ from interlace.compare.pays import RunCost, break_even, words
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
-from interlace.stats import describe
-from interlace.steplog import slowest_rank
+from interlace.records import read_steps
+from interlace.stats import WindowStats, describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 ADAPTIVE_CONFIDENCE = 0.97
+NEEDED = ("step", "rank", "step_s", "end_s")
 MANY = 3
 """From this many candidates on, those that are not worth having are listed by themselves."""
 
@@ -39,6 +40,15 @@ class Trouble:
     arm: str
     status: str
     message: str
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A run that counts: its attempt, its record, and what its step series says."""
+
+    attempt: Attempt
+    record: RunRecord
+    seen: WindowStats
 
 
 @dataclass(frozen=True)
@@ -68,8 +78,13 @@ class Analysis:
 
 def analyse(loaded: LoadedSweep) -> Analysis:
     """Analyse what is on disk, finished or not. Never raises for missing runs: they are said."""
-    counted = [attempt for attempt in loaded.used if attempt.run.round > 0]
-    frame = pd.DataFrame([_statistics(loaded, attempt) for attempt in counted], columns=STATISTICS)
+    counted = [
+        Counted(attempt, attempt.record, _described(loaded, attempt))
+        for attempt in loaded.used
+        if attempt.run.round > 0 and attempt.record is not None
+    ]
+    names = {arm.slug: arm.name for arm in loaded.sweep.arms}
+    frame = pd.DataFrame([_statistics(names, one) for one in counted], columns=STATISTICS)
     confidence = confidence_of(loaded)
     judged, notes = _compare(loaded, frame, confidence)
     by_arm = judged.by_arm() if judged else {}
@@ -125,12 +140,13 @@ def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladd
         return None
 
 
-def _payback(loaded: LoadedSweep, counted: Sequence[Attempt]) -> list[str]:
+def _payback(loaded: LoadedSweep, counted: Sequence[Counted]) -> list[str]:
     first = loaded.sweep.config.measure.window[0]
     costs: dict[str, list[RunCost]] = {}
-    for attempt in sorted(counted, key=lambda one: one.record.started_at if one.record else 0.0):
-        if attempt.record is not None and attempt.record.steps is not None:
-            costs.setdefault(attempt.run.arm, []).append(_cost(loaded, attempt, attempt.record, first))
+    for one in sorted(counted, key=lambda one: one.record.started_at):
+        summary = one.seen.summary
+        cost = RunCost(summary.before_s or 0.0, summary.stat_s, one.record.wall_s)
+        costs.setdefault(one.attempt.run.arm, []).append(cost)
     lines = []
     for arm in loaded.sweep.arms:
         if arm.slug != loaded.sweep.baseline:
@@ -139,25 +155,24 @@ def _payback(loaded: LoadedSweep, counted: Sequence[Attempt]) -> list[str]:
     return lines
 
 
-def _cost(loaded: LoadedSweep, attempt: Attempt, record: RunRecord, first: int) -> RunCost:
-    steps = slowest_rank(loaded.step_frame(attempt))
-    before_s = float(steps.loc[steps["step"] < first, "step_s"].sum())
-    return RunCost(before_s, record.steps.stat_s if record.steps else 0.0, record.wall_s)
-
-
 STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]
 
 
-def _statistics(loaded: LoadedSweep, attempt: Attempt) -> dict[str, object]:
+def _described(loaded: LoadedSweep, attempt: Attempt) -> WindowStats:
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     config = loaded.sweep.config
-    seen = describe(loaded.step_frame(attempt), config.measure.window, config.stats.block)
+    steps = read_steps(attempt.path, NEEDED)
+    return describe(steps, config.measure.window, config.stats.block)
+
+
+def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
+    seen = one.seen
     return {
-        "arm": next(arm.name for arm in loaded.sweep.arms if arm.slug == attempt.run.arm),
-        "round": attempt.run.round,
+        "arm": names[one.attempt.run.arm],
+        "round": one.attempt.run.round,
         "stat_s": seen.summary.stat_s,
         "mean_s": seen.summary.mean_s,
-        "t_start_s": attempt.record.started_at if attempt.record else None,
+        "t_start_s": one.record.started_at,
         "resolution": float("nan") if seen.resolution is None else seen.resolution,
         "quantum_s": seen.summary.quantum_s,
     }
@@ -180,9 +195,10 @@ def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tup
     return judged, list(judged.notes)
 
 
-def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Attempt], comparison: Comparison | None) -> ArmSummary:
-    records = [one.record for one in counted if one.run.arm == arm.slug and one.record is not None]
-    steps = [record.steps for record in records if record.steps is not None]
+def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: Comparison | None) -> ArmSummary:
+    own = [one for one in counted if one.attempt.run.arm == arm.slug]
+    records = [one.record for one in own]
+    steps = [one.seen.summary for one in own]
     peaks = [gpu.peak_mib for one in records for gpu in one.gpus if gpu.peak_mib is not None]
     row = ArmSummary(
         name=arm.name,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interlace.files import SweepDir, open_sweep_dir
-from interlace.records import attempts, read_plan
+from interlace.records import attempts, read_plan, read_steps
 from interlace.sweepfile import read_sweep
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class LoadedSweep:
 
     def step_frame(self, attempt: Attempt) -> pd.DataFrame:
         """Step series of one attempt, as read from its log."""
-        frame = pd.read_parquet(attempt.path / "steps.parquet")
+        frame = read_steps(attempt.path)
         frame.insert(0, "run", attempt.run.id)
         frame.insert(1, "round", attempt.run.round)
         frame.insert(2, "arm", self._names[attempt.run.arm])

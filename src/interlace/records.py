@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,8 @@ from interlace.schema import FORMAT_VERSION, Cause, Plan, Run, RunRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pandas as pd
 
     from interlace.files import SweepDir
 
@@ -71,6 +74,27 @@ def remaining(sweep_dir: SweepDir, plan: Plan) -> list[Run]:
 def final_records(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
     """Return every record of every attempt, in the order of the plan."""
     return [t.record for run in plan.runs for t in attempts(sweep_dir, run) if t.record is not None]
+
+
+def write_steps(path: Path, frame: pd.DataFrame) -> None:
+    """Write the step series of a run; complete or absent, like every file that is read later."""
+    temporary = path / f".steps.parquet.{os.getpid()}"
+    frame.to_parquet(temporary, index=False)
+    temporary.replace(path / "steps.parquet")
+
+
+def read_steps(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read the step series of a run. Raises ReadError where it is missing or broken."""
+    import pyarrow as pa  # noqa: PLC0415 (records are read by light commands; step series are not)
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        frame: pd.DataFrame = pq.read_table(
+            path / "steps.parquet", columns=None if columns is None else list(columns)
+        ).to_pandas()
+    except (OSError, pa.ArrowException) as error:
+        raise ReadError(f"{path / 'steps.parquet'} cannot be read: {error}") from error
+    return frame
 
 
 def write_record(path: Path, record: RunRecord) -> None:

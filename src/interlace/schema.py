@@ -281,7 +281,8 @@ class StepSummary:
     `stat_s` is the number that is compared: the 20 %-trimmed mean of block means.
     `quantum_s` is the resolution of the recorded values, None when all are equal.
     `resolution` is the relative bias that rounding can leave in `stat_s`; `stall_share` the part of the plain
-    mean that the trimmed mean leaves out; `sd_s` the spread of single steps.
+    mean that the trimmed mean leaves out; `sd_s` the spread of single steps; `before_s` what all steps before the
+    window took together, compilation and warm-up included.
     """
 
     first: int
@@ -298,6 +299,7 @@ class StepSummary:
     sd_s: float | None = None
     stall_share: float | None = None
     resolution: float | None = None
+    before_s: float | None = None
 
 
 @dataclass(frozen=True)

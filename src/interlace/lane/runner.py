@@ -16,7 +16,7 @@ from interlace.lane.watch import Limits, Watched, watch
 from interlace.launch import build_launch, command_script
 from interlace.monitor.sampler import Monitor
 from interlace.monitor.samples import write_samples
-from interlace.records import Started, make_run_dir, write_record
+from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
 from interlace.stats import describe
 from interlace.steplog import slowest_rank
@@ -128,7 +128,7 @@ def _read(
     steps, step_notes = _summary(arm.config, found.log, status == "ok")
     write_json(run_dir / "placement.json", ranks)
     if found.log is not None:
-        found.log.frame.to_parquet(run_dir / "steps.parquet", index=False)
+        write_steps(run_dir, found.log.frame)
     log_notes = (*found.log.notes, *found.log.errors) if found.log is not None else ()
     stubborn = _stubborn_note(watched)
     gate_notes = tuple(f"gate passed over: {reason}" for reason in gate.reasons)

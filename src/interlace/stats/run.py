@@ -73,7 +73,7 @@ def describe(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 1
     summary = _measured(part, clock, (first, last), block)
     # Step 1 (step 0 where counting starts there) carries compilation and is shown apart, never compared.
     step1_s = float(series.step_s[0]) if series.step[0] <= 1 else None
-    summary = replace(summary, step1_s=step1_s)
+    summary = replace(summary, step1_s=step1_s, before_s=float(series.step_s[series.step < first].sum()))
     sd_s = float(part.step_s.std())
     return WindowStats(
         summary=summary,
