@@ -19,7 +19,7 @@ LAYERS = [
     {"rank", "config", "sweepfile", "records", "arms", "plan", "compare"},
     {"gate", "node", "launch", "checkout"},
     {"lane", "load"},
-    {"analyse"},
+    {"analyse", "pool"},
     {"extend", "report"},
     {"cli"},
 ]

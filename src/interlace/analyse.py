@@ -11,6 +11,7 @@ import pandas as pd
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, summarise_arm
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.pays import RunCost, break_even, words
+from interlace.compare.step_notes import in_window, settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
@@ -20,9 +21,14 @@ from interlace.stats import WindowStats, describe
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from interlace.load import LoadedSweep
     from interlace.records import Attempt
     from interlace.schema import Arm, RunRecord
+
+    Floats = NDArray[np.float64]
 
 
 ADAPTIVE_CONFIDENCE = 0.97
@@ -44,11 +50,12 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Counted:
-    """A run that counts: its attempt, its record, and what its step series says."""
+    """A run that counts: its attempt, its record, what its step series says, and the steps of the window."""
 
     attempt: Attempt
     record: RunRecord
     seen: WindowStats
+    inside: tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -78,13 +85,10 @@ class Analysis:
 
 def analyse(loaded: LoadedSweep) -> Analysis:
     """Analyse what is on disk, finished or not. Never raises for missing runs: they are said."""
-    counted = [
-        Counted(attempt, attempt.record, _described(loaded, attempt))
-        for attempt in loaded.used
-        if attempt.run.round > 0 and attempt.record is not None
-    ]
+    everything = [_counted(loaded, attempt, attempt.record) for attempt in loaded.used if attempt.record is not None]
+    counted = [one for one in everything if one.attempt.run.round > 0]
     names = {arm.slug: arm.name for arm in loaded.sweep.arms}
-    frame = pd.DataFrame([_statistics(names, one) for one in counted], columns=STATISTICS)
+    frame = pd.DataFrame([_statistics(names, one) for one in everything], columns=STATISTICS)
     confidence = confidence_of(loaded)
     judged, notes = _compare(loaded, frame, confidence)
     by_arm = judged.by_arm() if judged else {}
@@ -99,6 +103,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         notes=(
             *loaded.sweep.notes,
             *notes,
+            *_step_notes(names, counted),
             *_plan_notes(loaded),
             *_run_notes(loaded),
         ),
@@ -110,6 +115,19 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         s_run=judged.s_run if judged else None,
         drift=judged.drift.total if judged and judged.drift else None,
     )
+
+
+def aa_rounds(aa: LoadedSweep) -> list[tuple[float, float]]:
+    """Return the run statistics (s) of every complete round of a sweep of two identical arms, baseline first."""
+    counted = [_counted(aa, attempt, attempt.record) for attempt in aa.used if attempt.record is not None]
+    by_run = {(one.attempt.run.round, one.attempt.run.arm): one.seen.summary.stat_s for one in counted}
+    first, second = (arm.slug for arm in aa.sweep.arms)
+    rounds = sorted({number for number, _ in by_run if number > 0})
+    return [
+        (by_run[number, first], by_run[number, second])
+        for number in rounds
+        if (number, first) in by_run and (number, second) in by_run
+    ]
 
 
 def confidence_of(loaded: LoadedSweep) -> float:
@@ -158,11 +176,23 @@ def _payback(loaded: LoadedSweep, counted: Sequence[Counted]) -> list[str]:
 STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]
 
 
-def _described(loaded: LoadedSweep, attempt: Attempt) -> WindowStats:
+def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     config = loaded.sweep.config
     steps = read_steps(attempt.path, NEEDED)
-    return describe(steps, config.measure.window, config.stats.block)
+    first, last = config.measure.window
+    return Counted(
+        attempt, record, describe(steps, config.measure.window, config.stats.block), in_window(steps, (first, last))
+    )
+
+
+def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
+    """Say which arms still settle inside the window, and which runs have steps that stand out."""
+    by_arm: dict[str, list[Floats]] = {}
+    for one in counted:
+        by_arm.setdefault(names[one.attempt.run.arm], []).append(one.inside[1])
+    slow = [f"{one.attempt.run.id}: {note}" for one in counted for note in slow_notes(*one.inside)]
+    return [*settling_notes(by_arm), *slow]
 
 
 def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
@@ -189,6 +219,7 @@ def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tup
             confidence=confidence,
             margin=sweep.config.stats.margin_pct / 100.0,
             not_judged=NOT_INTERLEAVED if loaded.plan.order == "sequential" else None,
+            aa_rounds=aa_rounds(loaded.aa) if loaded.aa else None,
         )
     except InterlaceError as error:
         return None, [str(error)]

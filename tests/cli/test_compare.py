@@ -314,7 +314,7 @@ def test_steps_that_still_settle_are_said_for_the_arm(tmp_path: Path, capsys: py
     (found,) = records(capsys, f"a={a}", f"b={b}")
 
     (note,) = [note for note in found["notes"] if "still moving" in note]
-    assert note.endswith("arm b) (this arm alone: the ratio is biased): leave out more steps (window=)")
+    assert note.endswith("arm b) (this arm alone: the ratio is biased): leave out more steps (a later window)")
 
 
 def test_own_lines_are_read_by_a_pattern_and_its_unit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

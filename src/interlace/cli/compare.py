@@ -145,8 +145,8 @@ def judged(request: Request) -> Outcome:
     """Read, measure and compare. Raises ReadError for a log that cannot be used, naming it."""
     from interlace.compare import given  # noqa: PLC0415 (--help loads no pandas)
     from interlace.compare.compare import compare  # noqa: PLC0415
-    from interlace.compare.given_notes import log_notes  # noqa: PLC0415
     from interlace.compare.outcome import Outcome  # noqa: PLC0415
+    from interlace.compare.step_notes import log_notes  # noqa: PLC0415
 
     arms = tuple(request.arms)
     runs = [_read(arm, path, request) for arm, paths in request.arms.items() for path in paths]

@@ -3,29 +3,45 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 from interlace.cli.folders import folder_parser
 
+if TYPE_CHECKING:
+    from interlace.load import LoadedSweep
+
 
 def run(argv: list[str]) -> int:
-    """Write and print the report of each folder. Sweeps are never pooled: each stands alone."""
+    """Write and print the report of each folder. Each stands alone, unless pooling is asked for."""
     parser = folder_parser(
         "report", "Tables and verdicts from what is on disk; also of a running or stopped sweep.",
         several=True, json=True,
     )  # fmt: skip
+    parser.add_argument("--aa", metavar="AA_DIR", help="an A/A sweep of the same session: its spread is pooled in")
+    parser.add_argument("--pool", action="store_true", help="judge the rounds of several sweeps at once")
     arguments = parser.parse_args(argv)
-    from interlace.files import as_json_text  # noqa: PLC0415 (--help stays light)
-    from interlace.load import load  # noqa: PLC0415
-    from interlace.report.terminal import print_analysis, stdout  # noqa: PLC0415
-    from interlace.report.written import as_json, write_report  # noqa: PLC0415
+    from interlace.load import load  # noqa: PLC0415 (--help stays light)
+    from interlace.pool import pool  # noqa: PLC0415
+    from interlace.report.written import write_report  # noqa: PLC0415
 
-    for directory in arguments.directory:
-        loaded = load(directory)
+    sweeps = [load(directory, arguments.aa) for directory in arguments.directory]
+    if arguments.pool:
+        _show(pool(sweeps), as_json=arguments.json)
+        return 0
+    for directory, loaded in zip(arguments.directory, sweeps, strict=True):
         write_report(loaded)
-        if arguments.json:
-            sys.stdout.write(as_json_text(as_json(loaded), indent=0))
-            continue
-        console = stdout()
-        print_analysis(loaded.analysis, console)
-        console.print(f"files:  {directory}/report.md  report.json  tables/", soft_wrap=True)
+        _show(loaded, as_json=arguments.json)
+        if not arguments.json:
+            sys.stdout.write(f"files:  {directory}/report.md  report.json  tables/\n")
     return 0
+
+
+def _show(loaded: LoadedSweep, *, as_json: bool) -> None:
+    from interlace.files import as_json_text  # noqa: PLC0415
+    from interlace.report.terminal import print_analysis, stdout  # noqa: PLC0415
+    from interlace.report.written import as_json as report_json  # noqa: PLC0415
+
+    if as_json:
+        sys.stdout.write(as_json_text(report_json(loaded), indent=0))
+    else:
+        print_analysis(loaded.analysis, stdout())

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from interlace.cli.folders import folder_parser
+
+if TYPE_CHECKING:
+    from interlace.schema import Plan
 
 
 def run(argv: list[str]) -> int:
     """Measure the runs that are missing, then report."""
     parser = folder_parser("resume", "Go on with a sweep: finished runs stay, a cut one is measured again.")
+    parser.add_argument("--rounds", type=int, metavar="N", help="add whole rounds until there are N")
     arguments = parser.parse_args(argv)
     from interlace.cli.measuring import measure  # noqa: PLC0415 (--help stays light)
-    from interlace.files import open_sweep_dir  # noqa: PLC0415
+    from interlace.files import locked, open_sweep_dir, write_json  # noqa: PLC0415
     from interlace.records import read_plan  # noqa: PLC0415
     from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     sweep_dir = open_sweep_dir(arguments.directory)
-    return measure(sweep_dir, read_sweep(sweep_dir), read_plan(sweep_dir))[0]
+    sweep, plan = read_sweep(sweep_dir), read_plan(sweep_dir)
+    longer = with_rounds(plan, arguments.rounds) if arguments.rounds else plan
+    if longer != plan:
+        with locked(sweep_dir):
+            write_json(sweep_dir.plan, longer)
+    return measure(sweep_dir, sweep, longer)[0]
+
+
+def with_rounds(plan: Plan, rounds: int) -> Plan:
+    """Add rounds by hand until there are `rounds`. Raises UsageError where there are as many already."""
+    from interlace.errors import UsageError  # noqa: PLC0415 (--help stays light)
+    from interlace.plan import add_round  # noqa: PLC0415
+
+    planned = len({run.round for run in plan.runs if run.round > 0})
+    if rounds <= planned:
+        raise UsageError(f"--rounds {rounds}: the plan has {planned} rounds already; rounds can only be added")
+    for _ in range(rounds - planned):
+        plan = add_round(plan, "it was asked for by hand")
+    return plan

@@ -9,9 +9,10 @@ from interlace.stats.series import series_of
 from interlace.stats.warmup import check_warm_up
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
     from interlace.compare.given import GivenRun
@@ -25,22 +26,29 @@ MUCH_SHORTER = 0.5
 
 def log_notes(runs: Sequence[GivenRun], measured: Sequence[WindowStats], window: tuple[int, int]) -> list[str]:
     """Write notes on single logs (one line for all that share it), and on arms whose steps still settle."""
-    series = [_in_window(run, window) for run in runs]
+    series = [in_window(run.log.frame, window) for run in runs]
     said: dict[str, list[str]] = {}
     for run, stats, (step, step_s) in zip(runs, measured, series, strict=True):
-        for note in [*stats.notes, *run.log.notes, *run.log.errors, *_slow(step, step_s)]:
+        for note in [*stats.notes, *run.log.notes, *run.log.errors, *slow_notes(step, step_s)]:
             said.setdefault(note, []).append(run.name)
     notes = [f"{_names(names, len(runs))}: {note}" for note, names in said.items()]
-    return [*_short(runs), *_copies(runs, [times for _, times in series]), *_settling(runs, series), *notes]
+    return [
+        *_short(runs),
+        *_copies(runs, [times for _, times in series]),
+        *settling_notes(_by_arm(runs, series)),
+        *notes,
+    ]
 
 
-def _in_window(run: GivenRun, window: tuple[int, int]) -> tuple[Floats, Floats]:
-    steps, _ = series_of(run.log.frame)
+def in_window(frame: pd.DataFrame, window: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Return step numbers and step times (s, of the slowest rank) inside the window."""
+    steps, _ = series_of(frame)
     inside = (steps.step >= window[0]) & (steps.step <= window[1])
     return steps.step[inside], steps.step_s[inside]
 
 
-def _slow(step: Floats, step_s: Floats) -> list[str]:
+def slow_notes(step: Floats, step_s: Floats) -> list[str]:
+    """Say which steps of one run stand out, as a recompilation does."""
     slow = [str(number) for number in slow_steps(step, step_s)]
     if not slow:
         return []
@@ -77,15 +85,20 @@ def _copies(runs: Sequence[GivenRun], times: Sequence[Floats]) -> list[str]:
     return notes
 
 
-def _settling(runs: Sequence[GivenRun], series: Sequence[tuple[Floats, Floats]]) -> list[str]:
+def _by_arm(runs: Sequence[GivenRun], series: Sequence[tuple[Floats, Floats]]) -> dict[str, list[Floats]]:
     by_arm: dict[str, list[Floats]] = {}
     for run, (_, step_s) in zip(runs, series, strict=True):
         by_arm.setdefault(run.arm, []).append(step_s)
+    return by_arm
+
+
+def settling_notes(by_arm: Mapping[str, Sequence[Floats]]) -> list[str]:
+    """Say which arms' step times still move inside the window, over all their runs (methodology 4.9)."""
     found = {arm: check_warm_up(times) for arm, times in by_arm.items()}
     moving = [(arm, one.change) for arm, one in found.items() if one is not None and one.moving]
     only = " (this arm alone: the ratio is biased)" if 0 < len(moving) < len(found) else ""
     return [
         f"step time still moving inside the window ({100.0 * change:+.1f} % from first to last blocks, "
-        f"arm {arm}){only}: leave out more steps (window=)"
+        f"arm {arm}){only}: leave out more steps (a later window)"
         for arm, change in moving
     ]

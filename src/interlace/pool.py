@@ -1,0 +1,70 @@
+"""Several sweeps of the same arms as one: only when asked for, with every session's rounds as blocks of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from interlace.errors import UsageError
+from interlace.schema import Extension
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from interlace.load import LoadedSweep
+    from interlace.records import Attempt
+    from interlace.schema import Run
+
+
+def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
+    """Put the rounds of several sweeps side by side; a round never mixes sessions, so ratios stay within one.
+
+    Sessions differ by up to some percent though nothing changed, so each arm's times may not be compared across
+    them. Raises UsageError where the sweeps are not of the same arms.
+    """
+    first = sweeps[0]
+    for other in sweeps[1:]:
+        _refuse_others(first, other)
+    joined = first
+    for other in sweeps[1:]:
+        joined = _appended(joined, other)
+    folders = ", ".join(str(one.sweep_dir.path) for one in sweeps)
+    note = f"pooled over {len(sweeps)} sweeps, whose sessions may differ by more than the arms do: {folders}"
+    return replace(joined, sweep=replace(first.sweep, notes=(*first.sweep.notes, note)))
+
+
+def _refuse_others(first: LoadedSweep, other: LoadedSweep) -> None:
+    arms = [
+        {arm.name: (arm.sha, arm.config.workload, arm.config.env) for arm in one.sweep.arms} for one in (first, other)
+    ]
+    differing = sorted(name for name in {*arms[0], *arms[1]} if arms[0].get(name) != arms[1].get(name))
+    if differing:
+        raise UsageError(
+            f"{other.sweep_dir.path} has other arms than {first.sweep_dir.path} ({', '.join(differing)} differ); "
+            "sweeps can be pooled only where every arm is the same"
+        )
+    if first.sweep.config.measure.window != other.sweep.config.measure.window:
+        raise UsageError(
+            f"{other.sweep_dir.path} has another window than {first.sweep_dir.path}; they cannot be pooled"
+        )
+
+
+def _appended(joined: LoadedSweep, other: LoadedSweep) -> LoadedSweep:
+    rounds = max(run.round for run in joined.plan.runs)
+    index = max(run.index for run in joined.plan.runs) + 1
+    slugs = {arm.name: arm.slug for arm in joined.sweep.arms}
+    names = {arm.slug: arm.name for arm in other.sweep.arms}
+
+    def moved(run: Run) -> Run:
+        later = run.round + rounds if run.round else 0
+        return replace(run, index=run.index + index, round=later, arm=slugs[names[run.arm]])
+
+    def carried(attempt: Attempt) -> Attempt:
+        record = replace(attempt.record, run=moved(attempt.run)) if attempt.record else None
+        return replace(attempt, run=moved(attempt.run), record=record)
+
+    runs = tuple(moved(run) for run in other.plan.runs)
+    reason = f"it is of the session in {other.sweep_dir.path}"
+    added = tuple(Extension(number, reason) for number in sorted({run.round for run in runs if run.round > rounds}))
+    plan = replace(joined.plan, runs=(*joined.plan.runs, *runs), extensions=(*joined.plan.extensions, *added))
+    return replace(joined, plan=plan, tries=(*joined.tries, *(carried(one) for one in other.tries)))

@@ -1,0 +1,70 @@
+"""Finished sweeps of two arms whose records are written by hand, so that every spread can be tried."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from interlace.files import SweepDir, write_json
+from interlace.load import load
+from interlace.plan import add_round, make_plan
+from interlace.records import write_record
+from interlace.schema import (
+    AdaptiveConfig,
+    Arm,
+    Cause,
+    MeasureConfig,
+    RanksConfig,
+    RunRecord,
+    Sweep,
+    SweepConfig,
+    WorkloadConfig,
+)
+from interlace.stats import summarise
+from interlace.sweepfile import write_sweep
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interlace.load import LoadedSweep
+
+CONFIG = SweepConfig(
+    "s", WorkloadConfig("w", command="x"), RanksConfig("plain"), rounds=4, burn_in=False,
+    measure=MeasureConfig(window=[1, 20]),
+)  # fmt: skip
+ADAPTIVE = replace(CONFIG, adaptive=AdaptiveConfig(enabled=True, max_rounds=8, target_pct=1.0))
+
+
+def on_disk(
+    folder: Path,
+    config: SweepConfig,
+    spread: float,
+    failed: dict[str, set[int]] | None = None,
+    extra: int = 0,
+    node: str = "n",
+) -> LoadedSweep:
+    """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds."""
+    sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in "ab"), "a", config)
+    plan = make_plan(sweep)
+    for _ in range(extra):
+        plan = add_round(plan, "wide")
+    sweep_dir = SweepDir(folder / "sweep")
+    write_sweep(sweep_dir, sweep, plan, "test")
+    write_json(sweep_dir.plan, plan)
+    write_json(sweep_dir.node, {"hostname": node})
+    random = np.random.default_rng(3)
+    for run in plan.runs:
+        path = sweep_dir.run(run.id, 1)
+        path.mkdir(parents=True)
+        record = RunRecord(run, 1, "ok", 100.0 + run.index, 5.0, 0)
+        if run.round in (failed or {}).get(run.arm, set()):
+            write_record(path, replace(record, status="failed", cause=Cause("x", "it broke")))
+            continue
+        step_s = 0.1 * float(np.exp(spread * random.standard_normal()))
+        frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": step_s, "end_s": np.arange(1, 21) * step_s})
+        frame.to_parquet(path / "steps.parquet")
+        write_record(path, replace(record, steps=summarise(frame, [1, 20])))
+    return load(sweep_dir.path)

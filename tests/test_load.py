@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interlace.cli import main
+from interlace.cli.resume import with_rounds
+from interlace.errors import UsageError
+from interlace.load import load
+from interlace.pool import pool
+from interlace.schema import WorkloadConfig
+from tests.handmade import CONFIG, on_disk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_runs_are_one_row_an_attempt_and_steps_those_that_count(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, {"b": {2}})
+
+    assert list(loaded.runs["arm"].value_counts()) == [4, 4]
+    assert loaded.runs["used"].sum() == 7
+    assert loaded.steps.groupby("run").size().tolist() == [20] * 7
+
+
+def test_the_spread_of_an_aa_sweep_of_the_same_session_is_pooled_in(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path / "one", CONFIG, 0.002)
+    on_disk(tmp_path / "aa", CONFIG, 0.001)
+
+    pooled = load(loaded.sweep_dir.path, aa=tmp_path / "aa" / "sweep")
+
+    (alone,), (together,) = loaded.analysis.comparisons, pooled.analysis.comparisons
+    assert (alone.df, together.df) == (3, 6)
+    assert together.method == "paired t, variance pooled with A/A rounds"
+    assert (together.noise_floor_source or "").startswith("A/A")
+
+
+def test_an_aa_sweep_of_another_node_or_workload_is_refused_with_the_reasons(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path / "one", CONFIG, 0.002)
+    other = replace(CONFIG, workload=WorkloadConfig("other", command="x"))
+    on_disk(tmp_path / "aa", other, 0.001, node="elsewhere")
+
+    with pytest.raises(UsageError, match=r"workload, window or ranks are others; it was measured on another node"):
+        load(loaded.sweep_dir.path, aa=tmp_path / "aa" / "sweep")
+
+
+def test_pooled_sweeps_keep_their_rounds_apart_and_say_that_they_were_pooled(tmp_path: Path) -> None:
+    sweeps = [on_disk(tmp_path / name, CONFIG, spread) for name, spread in (("one", 0.001), ("two", 0.002))]
+
+    analysis = pool(sweeps).analysis
+
+    assert analysis.rounds == (1, 2, 3, 4, 5, 6, 7, 8)
+    ratios = [ratio for one in sweeps for ratio in one.analysis.comparisons[0].round_ratios]
+    assert analysis.comparisons[0].round_ratios == pytest.approx(ratios)
+    assert analysis.notes[0].startswith("pooled over 2 sweeps, whose sessions may differ")
+    assert analysis.confidence == 0.97
+
+
+def test_sweeps_of_other_arms_are_not_pooled(tmp_path: Path) -> None:
+    one = on_disk(tmp_path / "one", CONFIG, 0.001)
+    two = on_disk(tmp_path / "two", replace(CONFIG, env={"A": "1"}), 0.001)
+
+    with pytest.raises(UsageError, match=r"has other arms than .*\(a, b differ\)"):
+        pool([one, two])
+
+
+def test_several_folders_stand_alone_unless_pooling_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [str(on_disk(tmp_path / name, CONFIG, 0.001).sweep_dir.path) for name in ("one", "two")]
+
+    assert main(["report", *folders, "--json"]) == 0
+    alone = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main(["report", "--pool", *folders, "--json"]) == 0
+    pooled = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    assert [len(one["rounds"]) for one in alone] == [4, 4]
+    assert [len(one["rounds"]) for one in pooled] == [8]
+
+
+def test_rounds_can_be_added_by_hand_and_never_taken_away(tmp_path: Path) -> None:
+    plan = on_disk(tmp_path, CONFIG, 0.001).plan
+
+    longer = with_rounds(plan, 6)
+
+    assert [one.round for one in longer.extensions] == [5, 6]
+    with pytest.raises(UsageError, match="the plan has 4 rounds already"):
+        with_rounds(plan, 4)
+
+
+def test_a_step_series_that_is_broken_is_named(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    (loaded.tries[0].path / "steps.parquet").write_bytes(b"PAR1 cut off")
+
+    assert main(["report", str(loaded.sweep_dir.path)]) == 2
+
+
+def test_a_folder_that_is_no_sweep_costs_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("report", "status", "resume"):
+        assert main([command, str(tmp_path)]) == 2
+        assert "is not the folder of a sweep: it has no plan.json" in capsys.readouterr().err
