@@ -20,7 +20,8 @@ import pandas as pd
 from interlace.files import SweepDir, write_json
 from interlace.plan import make_plan
 from interlace.records import write_record
-from interlace.schema import Arm, MeasureConfig, RanksConfig, RunRecord, Sweep, SweepConfig, WorkloadConfig
+from interlace.schema import Arm, RunRecord, Sweep
+from interlace.settings import MeasureConfig, RanksConfig, SweepConfig, WorkloadConfig
 from interlace.stats import summarise
 from interlace.sweepfile import write_sweep
 

@@ -12,17 +12,8 @@ from interlace.files import SweepDir, write_json
 from interlace.load import load
 from interlace.plan import add_round, make_plan
 from interlace.records import write_record
-from interlace.schema import (
-    AdaptiveConfig,
-    Arm,
-    Cause,
-    MeasureConfig,
-    RanksConfig,
-    RunRecord,
-    Sweep,
-    SweepConfig,
-    WorkloadConfig,
-)
+from interlace.schema import Arm, Cause, RunRecord, Sweep
+from interlace.settings import AdaptiveConfig, MeasureConfig, RanksConfig, SweepConfig, WorkloadConfig
 from interlace.stats import summarise
 from interlace.sweepfile import write_sweep
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from interlace.arms import Point, axis_labels, build_sweep, check_window, cross, entries, name_slugs, slug
 from interlace.errors import ConfigError
-from interlace.schema import Arm, ArmConfig, Axis, RanksConfig, Request, SweepConfig, WorkloadConfig
+from interlace.schema import Arm, Axis, Request
+from interlace.settings import ArmConfig, RanksConfig, SweepConfig, WorkloadConfig
 
 if TYPE_CHECKING:
     from interlace.schema import Sweep

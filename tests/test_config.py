@@ -14,7 +14,8 @@ from interlace.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlace.schema import Request, SweepConfig
+    from interlace.schema import Request
+    from interlace.settings import SweepConfig
 
 
 def composed(*arguments: str) -> SweepConfig:

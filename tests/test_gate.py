@@ -10,7 +10,7 @@ from interlace.monitor.fake import FakeGpus
 from interlace.monitor.occupancy import GpuState, OwnedProcess
 from interlace.monitor.off import NoGpus
 from interlace.monitor.readings import Gpu, GpuProcess, GpuReadError, GpuSample, ProcessList
-from interlace.schema import GateConfig
+from interlace.settings import GateConfig
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

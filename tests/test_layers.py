@@ -13,6 +13,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "interlace"
 
 LAYERS = [
     {"errors"},
+    {"settings"},
     {"schema"},
     {"files", "process", "typed", "order", "steplog", "stats"},
     {"monitor", "source", "history"},

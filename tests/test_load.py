@@ -11,7 +11,7 @@ from interlace.cli.resume import with_rounds
 from interlace.errors import UsageError
 from interlace.load import load
 from interlace.pool import pool
-from interlace.schema import WorkloadConfig
+from interlace.settings import WorkloadConfig
 from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:

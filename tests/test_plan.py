@@ -3,7 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from interlace.plan import add_round, estimate_left_s, make_plan
-from interlace.schema import Arm, Extension, RanksConfig, Run, RunRecord, Sweep, SweepConfig, WorkloadConfig
+from interlace.schema import Arm, Extension, Run, RunRecord, Sweep
+from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
 
 CONFIG = SweepConfig("s", WorkloadConfig("w", command="x"), RanksConfig("plain"), rounds=4)
 

@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.real.is_dir():
         groups = load_groups(options.real)
         cells += measured(groups)
-        real = f"{sum(group.run_s.shape[1] for group in groups.values())} real runs in {len(groups)} groups"
+        runs = sum(session.run_s.shape[1] for group in groups.values() for session in group)
+        real = f"{runs} real runs in {len(groups)} groups"
     needed = list(rounds_needed(effort))
     written = write(options.out, cells, needed, effort, real)
     print(f"{real}; {time.monotonic() - began_s:.0f} s", file=sys.stderr)
@@ -44,7 +45,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def write(folder: Path, cells: Sequence[Cell], needed: Sequence[Needed], effort: Effort, real: str) -> list[Path]:
     """Write table.md, by_noise.md, cells.csv, rounds_needed.csv and verdicts.svg."""
-    made = f"Made by `{COMMAND}`: {effort.sweeps} simulated sweeps a cell, {effort.power_sweeps} for rounds needed, {real}."
+    drawn = f"{effort.sweeps} simulated sweeps a cell, {effort.power_sweeps} for rounds needed"
+    made = f"Made by `{COMMAND}`: {drawn}, {real}."
     texts = {
         "table.md": f"{table.main_table(rows(cells, needed), effort.most_rounds)}\n{made}\n",
         "by_noise.md": _by_noise(cells, made),

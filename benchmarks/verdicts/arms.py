@@ -41,7 +41,7 @@ class Runs:
 
 
 def runs_from(step_s: Steps) -> Runs:
-    """Runs with Interlace's statistic: the trimmed mean of 10-step blocks (methodology 4.2)."""
+    """Give runs Interlace's statistic: the trimmed mean of 10-step blocks (methodology 4.2)."""
     blocks = step_s.reshape(*step_s.shape[:2], -1, BLOCK).mean(axis=-1, dtype=np.float64)
     return Runs(np.apply_along_axis(trimmed_mean, -1, blocks), step_s)
 

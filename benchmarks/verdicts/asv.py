@@ -58,7 +58,7 @@ def pairs(a: Floats, b: Floats) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 def _smaller(ours: NDArray[np.bool_], theirs: NDArray[np.bool_], group: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pairs in which ours is smaller; all in sorted order, `group` is where the equal values begin."""
-    before = np.cumsum(ours, axis=1) - ours
+    before: NDArray[np.int64] = np.cumsum(ours, axis=1) - ours
     return np.asarray((np.take_along_axis(before, group, axis=1) * theirs).sum(axis=1))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,6 +10,8 @@ import numpy as np
 from benchmarks.verdicts.arms import STEPS, Runs, runs_from
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.verdicts.arms import Floats
 
 STEP_CV = (0.01, 0.03)
@@ -52,29 +53,29 @@ def draw(rng: np.random.Generator, sweeps: int, runs: int) -> Draws:
 
 
 def independent(draws: Draws, sigma: float) -> Floats:
-    """Log run times of equal spread and nothing else, shape (sweeps, runs)."""
+    """Give log run times of equal spread and nothing else, shape (sweeps, runs)."""
     return sigma * draws.normal
 
 
 def drift(draws: Draws, sigma: float, size: float) -> Floats:
-    """A straight line over the sweep, up or down."""
+    """Add a straight line over the sweep, up or down."""
     return independent(draws, sigma) + draws.sign * size * _time(draws)
 
 
 def settling(draws: Draws, sigma: float, size: float) -> Floats:
-    """A start that is off and decays, gone after about half of the sweep."""
+    """Add a start that is off and decays, gone after about half of the sweep."""
     return independent(draws, sigma) + draws.sign * size * np.exp(-SETTLING_RATE * _time(draws))
 
 
 def jump(draws: Draws, sigma: float, size: float) -> Floats:
-    """A step up or down between any two runs."""
+    """Add a step up or down between any two runs."""
     runs = draws.normal.shape[1]
     at = 1 + np.floor(draws.where * (runs - 1))
-    return independent(draws, sigma) + draws.sign * size * (np.arange(runs) >= at)
+    return np.asarray(independent(draws, sigma) + draws.sign * size * (np.arange(runs) >= at))
 
 
 def resembling(draws: Draws, sigma: float) -> Floats:
-    """Each run resembles the one before it: AR(1) with 0.5, of the same spread."""
+    """Let each run resemble the one before it: AR(1) with 0.5, of the same spread."""
     values = independent(draws, sigma)
     for run in range(1, values.shape[1]):
         values[:, run] = RESEMBLANCE * values[:, run - 1] + np.sqrt(1.0 - RESEMBLANCE**2) * values[:, run]
@@ -82,7 +83,7 @@ def resembling(draws: Draws, sigma: float) -> Floats:
 
 
 def outliers(draws: Draws, sigma: float) -> Floats:
-    """Three runs in a hundred take 10 % more."""
+    """Let three runs in a hundred take 10 % more."""
     return independent(draws, sigma) + OUTLIER_SIZE * (draws.uniform < OUTLIER_SHARE)
 
 
@@ -100,7 +101,7 @@ NOISES: dict[str, Callable[[Draws, float], Floats]] = {
 
 
 def sweeps_of(draws: Draws, noise: str, sigma: float) -> Runs:
-    """Runs in the order of time, under one noise of spread `sigma` (relative)."""
+    """Make runs in the order of time, under one noise of spread `sigma` (relative)."""
     return draws.steps.times(np.exp(NOISES[noise](draws, sigma)))
 
 

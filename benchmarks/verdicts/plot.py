@@ -49,8 +49,8 @@ class Panel:
 def plot(cells: Sequence[Cell]) -> str:
     """All rules, false calls and missed effects side by side, as SVG text."""
     panels = (
-        Panel(PANEL_X[0], "False calls", "identical arms called different (% of sweeps)", lambda cell: cell.false_calls),
-        Panel(PANEL_X[1], "Missed effects", "2 % faster, not called faster (% of sweeps)", lambda cell: cell.missed),
+        Panel(PANEL_X[0], "False calls", "identical arms called different (% of sweeps)", _false_calls),
+        Panel(PANEL_X[1], "Missed effects", "2 % faster, not called faster (% of sweeps)", _missed),
     )
     height = TOP + ROW * len(RULES) + BOTTOM
     bottom = TOP + ROW * len(RULES)
@@ -70,6 +70,14 @@ def plot(cells: Sequence[Cell]) -> str:
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
+def _false_calls(cell: Cell) -> float:
+    return cell.false_calls
+
+
+def _missed(cell: Cell) -> float:
+    return cell.missed
+
+
 def _marks(panel: Panel, y: float, cells: Sequence[Cell], rule: Rule) -> list[str]:
     orders: list[tuple[str, OrderName, float]] = [("own", rule.own_order, -7.0), ("mirrored", "mirrored", 7.0)]
     if rule.own_order == "mirrored":
@@ -82,10 +90,10 @@ def _marks(panel: Panel, y: float, cells: Sequence[Cell], rule: Rule) -> list[st
 
 def _mark(panel: Panel, y: float, shares: Spread, kind: str) -> list[str]:
     """Draw a line from the least to the most, a dot at the mean, a diamond where the real runs are."""
+    least, mean, most = (f"{panel.at(share):.1f}" for share in (shares.least, shares.mean, shares.most))
     parts = [
-        f'<line class="range {kind}" x1="{panel.at(shares.least):.1f}" x2="{panel.at(shares.most):.1f}" '
-        f'y1="{y:.1f}" y2="{y:.1f}"/>',
-        f'<circle class="{kind}" cx="{panel.at(shares.mean):.1f}" cy="{y:.1f}" r="4"/>',
+        f'<line class="range {kind}" x1="{least}" x2="{most}" y1="{y:.1f}" y2="{y:.1f}"/>',
+        f'<circle class="{kind}" cx="{mean}" cy="{y:.1f}" r="3.5"/>',
     ]
     if shares.real is not None:
         parts.append(_diamond(panel.at(shares.real), y, kind))
@@ -93,7 +101,7 @@ def _mark(panel: Panel, y: float, shares: Spread, kind: str) -> list[str]:
 
 
 def _diamond(x: float, y: float, kind: str) -> str:
-    return f'<path class="{kind} real" d="M{x - 6:.1f} {y:.1f} l6 -6 l6 6 l-6 6 z"/>'
+    return f'<path class="{kind} real" d="M{x - 7:.1f} {y:.1f} l7 -7 l7 7 l-7 7 z"/>'
 
 
 def _frame(panel: Panel, bottom: float) -> list[str]:
@@ -111,7 +119,7 @@ def _frame(panel: Panel, bottom: float) -> list[str]:
 
 def _legend() -> list[str]:
     """Two lines above the panels."""
-    circle = '<circle class="{kind}" cx="{x}" cy="{y}" r="4"/>'
+    circle = '<circle class="{kind}" cx="{x}" cy="{y}" r="3.5"/>'
     what = f"{USUAL_ROUNDS} rounds; spread between runs {100 * USUAL_SIGMA:g} %"
     return [
         _text(14, 24, what, style="title"),
@@ -122,8 +130,8 @@ def _legend() -> list[str]:
         '<line class="range own" x1="392" x2="428" y1="44" y2="44"/>',
         circle.format(kind="own", x=408, y=44),
         _text(436, 48.5, "least, mean and most of nine simulated noises"),
-        _diamond(752, 44, "own"),
-        _text(764, 48.5, "real runs"),
+        _diamond(790, 44, "own"),
+        _text(804, 48.5, "real runs"),
     ]
 
 

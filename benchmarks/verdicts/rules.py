@@ -6,11 +6,10 @@ that judge whole runs get Interlace's run statistic, so that rules differ and no
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from benchmarks.verdicts import asv
@@ -20,6 +19,8 @@ from interlace.order import judge_order
 from interlace.stats import estimate
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from benchmarks.verdicts.arms import Floats, OrderName, Runs
     from numpy.typing import NDArray
 
@@ -77,7 +78,7 @@ def asv_different(baseline: Runs, candidate: Runs, values: int, factor: float) -
 
     `values` are taken from each run and pooled: one where a run is timed as a whole, up to ten otherwise.
     """
-    a, b = pooled(baseline, values), pooled(candidate, values)
+    a, b = (np.asarray(pooled(arm, values), dtype=np.float64) for arm in (baseline, candidate))
     first, second = np.median(a, axis=1), np.median(b, axis=1)
     apart = (second < first / factor) | (first < second / factor)
     return _sign(second - first, apart & asv.is_different(a, b))
@@ -135,13 +136,13 @@ def bootstrap(baseline: Runs, candidate: Runs) -> Calls:
     return _by_interval(low, high)
 
 
-def pooled(runs: Runs, values: int) -> Floats:
+def pooled(runs: Runs, values: int) -> NDArray[np.floating[Any]]:
     """Values of all runs of a sweep in one row: the run statistic (1), every step, or means of equal parts."""
     sweeps, count, steps = runs.step_s.shape
     if values == 1:
         return runs.run_s
     if values == steps:
-        return runs.step_s.reshape(sweeps, -1)
+        return np.asarray(runs.step_s.reshape(sweeps, -1))
     part = steps // values
     parts = runs.step_s[..., : part * values].reshape(sweeps, count, values, part)
     return np.asarray(parts.mean(axis=-1, dtype=np.float64).reshape(sweeps, -1))

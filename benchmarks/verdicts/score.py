@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from benchmarks.verdicts.arms import order_of, split
 from benchmarks.verdicts.noise import NOISES, draw, sweeps_of
-from benchmarks.verdicts.real import windows
+from benchmarks.verdicts.real import sweeps_of_group
 from benchmarks.verdicts.rules import RULES, Calls, Rule
 
 if TYPE_CHECKING:
@@ -128,13 +128,13 @@ def simulated(effort: Effort) -> Iterator[Cell]:
             yield average(list(same), sum(cell.sweeps for cell in same))
 
 
-def measured(groups: Mapping[str, Runs]) -> Iterator[Cell]:
+def measured(groups: Mapping[str, list[Runs]]) -> Iterator[Cell]:
     """Cells of real runs; groups weigh the same, whatever their number of windows."""
     for rounds in ROUNDS:
         parts = [
-            cells(windows(group, 2 * rounds), rounds, REAL, None)
+            cells(sweeps, rounds, REAL, None)
             for group in groups.values()
-            if group.run_s.shape[1] >= 2 * rounds
+            if (sweeps := sweeps_of_group(group, 2 * rounds)) is not None
         ]
         for same in zip(*parts, strict=True):
             yield average(list(same), len(same))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
 from benchmarks.verdicts.arms import order_of
 from benchmarks.verdicts.score import POWER_NOISES, REAL, ROUNDS, SIGMAS, pairings
 

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from benchmarks.verdicts.noise import NOISES
-from benchmarks.verdicts.score import POWER_NOISES, SIGMAS, pairings
+from benchmarks.verdicts.score import POWER_NOISES, pairings
 from benchmarks.verdicts.summary import usual
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _cells_of(row: Row, most_rounds: int) -> list[str]:
     order = f"{row.order} (own)" if row.own else row.order
     if row.refused:
         return [row.rule.name, order, "refused: no verdict", *["-"] * (len(HEAD) - 3)]
-    independent, *_, drifting = (_needed(fewest, most_rounds) for fewest in row.needed)
+    needed = dict(zip(POWER_NOISES, row.needed, strict=True))
     return [
         row.rule.name,
         order,
@@ -53,8 +53,8 @@ def _cells_of(row: Row, most_rounds: int) -> list[str]:
         _percents(row.missed_mean),
         _percents(row.missed_real[:3]),
         "-" if row.covered is None else f"{100.0 * row.covered:.0f}",
-        independent,
-        drifting,
+        _needed(needed["independent"], most_rounds),
+        _needed(needed["drift 3 %"], most_rounds),
     ]
 
 
@@ -68,14 +68,14 @@ def noise_table(cells: Sequence[Cell], value: Callable[[Cell], float]) -> str:
 
 
 def cells_csv(cells: Sequence[Cell]) -> str:
-    """All cells; shares from 0 to 1, empty where there is none."""
-    head = "noise sigma rounds rule order sweeps false_calls missed wrong_way covered".split()
+    """Write all cells; shares from 0 to 1, empty where there is none."""
+    head = ["noise", "sigma", "rounds", "rule", "order", "sweeps", "false_calls", "missed", "wrong_way", "covered"]
     return _csv(head, [[_plain(getattr(cell, name)) for name in head] for cell in cells])
 
 
 def needed_csv(needed: Sequence[Needed]) -> str:
-    """Rounds needed; empty where that is not within the most tried."""
-    head = "noise sigma rule order rounds".split()
+    """Write the rounds needed; empty where that is not within the most tried."""
+    head = ["noise", "sigma", "rule", "order", "rounds"]
     return _csv(head, [[_plain(getattr(one, name)) for name in head] for one in needed])
 
 
@@ -100,8 +100,3 @@ def _csv(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 def _plain(value: float | str | None) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-assert POWER_NOISES[0] == "independent"
-assert POWER_NOISES[-1] == "drift 3 %"
-assert len(SIGMAS) == 3, "the headings name three spreads"

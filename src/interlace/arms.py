@@ -14,7 +14,8 @@ from interlace.schema import Arm, Sweep
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from interlace.schema import ArmConfig, Axis, Request, SweepConfig
+    from interlace.schema import Axis, Request
+    from interlace.settings import ArmConfig, SweepConfig
 
 SLUG_MAX_CHARS = 48
 """Run folders stay readable, and far below the 255 bytes a file name may have."""

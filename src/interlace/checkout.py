@@ -16,7 +16,8 @@ from interlace.schema import Axis
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from interlace.schema import Arm, Sweep, SweepConfig
+    from interlace.schema import Arm, Sweep
+    from interlace.settings import SweepConfig
 
 SHOWN_SHA = 9
 """Characters of a commit that people read."""

@@ -16,7 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from interlace.errors import ConfigError
-from interlace.schema import Axis, Request, SweepConfig
+from interlace.schema import Axis, Request
+from interlace.settings import SweepConfig
 from interlace.typed import known_keys, to_sweep_config, unknown_key
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from interlace.monitor.readings import GpuReadError, GpuSource
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from interlace.schema import GateConfig
+    from interlace.settings import GateConfig
 
 STABLE_S = 2.0
 """After the node was busy it must stay empty this long: memory is freed late, and in steps."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from interlace.schema import Order
+    from interlace.settings import Order
 
 Kind = Literal["interleaved", "alternating", "sequential", "irregular", "unknown"]
 

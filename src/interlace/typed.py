@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from interlace.errors import ConfigError
-from interlace.schema import SweepConfig, WorkloadConfig
+from interlace.settings import SweepConfig, WorkloadConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

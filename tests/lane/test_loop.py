@@ -23,18 +23,8 @@ from interlace.lane.loop import close_cut_runs, execute
 from interlace.load import load
 from interlace.monitor.off import NoGpus
 from interlace.plan import make_plan
-from interlace.schema import (
-    Arm,
-    GateConfig,
-    MeasureConfig,
-    MonitorConfig,
-    Plan,
-    RanksConfig,
-    RunRecord,
-    Sweep,
-    SweepConfig,
-    WorkloadConfig,
-)
+from interlace.schema import Arm, Plan, RunRecord, Sweep
+from interlace.settings import GateConfig, MeasureConfig, MonitorConfig, RanksConfig, SweepConfig, WorkloadConfig
 from interlace.sweepfile import read_sweep, write_sweep
 
 if TYPE_CHECKING:

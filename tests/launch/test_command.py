@@ -10,7 +10,8 @@ import pytest
 from interlace.errors import ConfigError
 from interlace.launch import build_launch, command_script, rank_command
 from interlace.launch.command import omp_threads
-from interlace.schema import Arm, RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
+from interlace.schema import Arm
+from interlace.settings import RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
 
 WORKLOAD = WorkloadConfig("w", command="python train.py --lr 1e-4", python="/env/bin/python")
 CONFIG = SweepConfig("s", WORKLOAD, RanksConfig("accelerate", nproc_per_node=2))

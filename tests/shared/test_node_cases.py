@@ -25,7 +25,7 @@ from interlace.monitor.smi_text import (
 )
 from interlace.rank import numa, numactl
 from interlace.rank.visible import GpuRef, gpu_of_rank
-from interlace.schema import GateConfig
+from interlace.settings import GateConfig
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folder of shared cases is not beside the repository")

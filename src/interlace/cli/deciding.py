@@ -10,7 +10,8 @@ from interlace.checkout import range_axis, resolve_commits
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
-    from interlace.schema import MeasureConfig, Request, Sweep
+    from interlace.schema import Request, Sweep
+    from interlace.settings import MeasureConfig
 
 
 def decide(request: Request) -> Sweep:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from interlace.schema import MeasureConfig
+    from interlace.settings import MeasureConfig
     from interlace.steplog import StepLog
 
 

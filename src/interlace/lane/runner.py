@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from interlace.lane.lane import Lane
     from interlace.launch import Launch
     from interlace.monitor.sampler import MonitorResult
-    from interlace.schema import Arm, Run, StepSummary, SweepConfig
+    from interlace.schema import Arm, Run, StepSummary
+    from interlace.settings import SweepConfig
     from interlace.steplog import StepLog
 
 RETRIES = 2

@@ -14,7 +14,8 @@ from interlace.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from interlace.schema import Arm, RanksConfig, WorkloadConfig
+    from interlace.schema import Arm
+    from interlace.settings import RanksConfig, WorkloadConfig
 
 WRAPPER = ("-P", "-m", "interlace.rank", "--")
 """Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""

@@ -1,0 +1,160 @@
+"""The typed configuration: frozen dataclasses that mirror conf/, units in their names. No behaviour.
+
+What a key means stands beside it in conf/config.yaml; `interlace.typed` turns composed data into these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Order = Literal["mirrored", "random", "sequential"]
+
+
+@dataclass(frozen=True)
+class ArmConfig:
+    """One entry of `arms:` in a sweep file. With `measure: false` it keeps its row and is not run."""
+
+    name: str
+    commit: str | None = None
+    set: list[str] = field(default_factory=list)
+    env: dict[str, str] = field(default_factory=dict)
+    measure: bool = True
+
+
+@dataclass(frozen=True)
+class SourceConfig:
+    """Where the measured code lives, and how a commit of it is made runnable."""
+
+    repo: str | None = None
+    setup: str | None = None
+    setup_timeout_s: float = 1800.0
+    pythonpath: list[str] = field(default_factory=lambda: ["."])
+    module: str | None = None
+    dirty: Literal["fail", "ignore"] = "fail"
+    lfs: Literal["fail", "ignore"] = "fail"
+    cache_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class WorkloadConfig:
+    """What is measured. Keys of a workload's own YAML beyond these are its `settings`."""
+
+    name: str
+    command: str | None = None
+    module: str | None = None
+    cwd: str | None = None
+    python: str | None = None
+    env: dict[str, str] = field(default_factory=dict)
+    steps: int | None = None
+    samples_per_step: float | None = None
+    tokens_per_step: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RanksConfig:
+    """How the ranks of one run are started."""
+
+    kind: Literal["accelerate", "torchrun", "plain"]
+    nproc_per_node: int = 1
+    omp_num_threads: int | None = None
+    mixed_precision: str = "no"
+    config_file: str | None = None
+    args: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LaunchersConfig:
+    """Where a lane runs."""
+
+    kind: Literal["local", "slurm"] = "local"
+
+
+@dataclass(frozen=True)
+class NumaConfig:
+    """Whether each rank is bound to the NUMA node of its GPU."""
+
+    bind: Literal["auto", "off"] = "auto"
+
+
+@dataclass(frozen=True)
+class MeasureConfig:
+    """Which steps count, how they are read, and when a run is given up."""
+
+    window: list[int] = field(default_factory=lambda: [51, 300])
+    reader: str = "auto"
+    log: str | None = None
+    pattern: str | None = None
+    unit: Literal["s", "ms", "us"] = "s"
+    timeout_s: float = 7200.0
+    stall_s: float = 600.0
+    grace_s: float = 60.0
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """When the node counts as empty, and what to do while it does not."""
+
+    action: Literal["wait", "warn", "fail", "off"] = "wait"
+    timeout_s: float = 600.0
+    poll_s: float = 2.0
+    gpu_memory_mib: float = 1024.0
+    gpu_utilization_pct: float = 10.0
+    cpu_busy_pct: float = 50.0
+
+
+@dataclass(frozen=True)
+class MonitorConfig:
+    """What is sampled while a run is on."""
+
+    source: Literal["auto", "nvml", "nvidia-smi", "off"] = "auto"
+    interval_s: float = 0.2
+
+
+@dataclass(frozen=True)
+class StatsConfig:
+    """How sure a verdict has to be."""
+
+    confidence: float = 0.95
+    margin_pct: float = 1.0
+    block: int = 10
+
+
+@dataclass(frozen=True)
+class AdaptiveConfig:
+    """Whether rounds are added until the interval is narrow enough. Only the spread is looked at, never the sign."""
+
+    enabled: bool = False
+    max_rounds: int = 8
+    target_pct: float = 1.0
+
+
+@dataclass(frozen=True)
+class SweepConfig:
+    """One fully resolved configuration: the whole sweep's part and, below it, one arm's part."""
+
+    name: str
+    workload: WorkloadConfig
+    ranks: RanksConfig
+    rounds: int = 4
+    order: Order = "mirrored"
+    seed: int = 0
+    burn_in: bool = True
+    baseline: str | None = None
+    output_dir: str = "outputs"
+    fail_if: Literal["slower", "not_faster", "incorrect"] | None = None
+    commit: str | None = None
+    commits: str | None = None
+    arms: list[ArmConfig] = field(default_factory=list)
+    cumulative: bool = False
+    env: dict[str, str] = field(default_factory=dict)
+    launchers: LaunchersConfig = field(default_factory=LaunchersConfig)
+    source: SourceConfig = field(default_factory=SourceConfig)
+    numa: NumaConfig = field(default_factory=NumaConfig)
+    measure: MeasureConfig = field(default_factory=MeasureConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
+    monitor: MonitorConfig = field(default_factory=MonitorConfig)
+    stats: StatsConfig = field(default_factory=StatsConfig)
+    adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
+    repeat_broken_rounds: bool = True
