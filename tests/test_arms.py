@@ -105,6 +105,33 @@ def test_no_rounds_are_refused() -> None:
     assert refusal(replace(CONFIG, arms=TWO, rounds=0)).startswith("rounds=0: at least one round")
 
 
+def test_an_arm_that_sets_a_swept_key_is_refused_because_its_name_would_not_say_what_it_is() -> None:
+    message = refusal(replace(CONFIG, arms=TWO), axis("workload.fused", "true", "false"))
+
+    assert message == "arm 'fast' sets workload.fused, which is swept over as well; do one of both"
+
+
+def test_a_secret_is_refused_because_what_a_sweep_sets_is_written_down() -> None:
+    assert "env.HF_TOKEN looks like a secret" in refusal(replace(CONFIG, arms=TWO, env={"HF_TOKEN": "x"}))
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "..", ""])
+def test_a_sweeps_name_is_one_folder_name(name: str) -> None:
+    assert "a sweep's name is a folder name" in refusal(replace(CONFIG, arms=TWO, name=name))
+
+
+def test_a_baseline_that_is_not_measured_is_refused() -> None:
+    arms = [ArmConfig("baseline", measure=False), ArmConfig("a"), ArmConfig("b")]
+
+    assert "the baseline 'baseline' has measure: false" in refusal(replace(CONFIG, arms=arms))
+
+
+def test_a_workload_without_a_command_says_how_to_give_it() -> None:
+    assert 'give workload.command="python train.py ..."' in refusal(
+        replace(CONFIG, arms=TWO, workload=WorkloadConfig("w"))
+    )
+
+
 def test_an_arm_cannot_have_its_own_number_of_rounds() -> None:
     def change(config: SweepConfig, overrides: Sequence[str]) -> SweepConfig:
         return replace(config, rounds=2) if "rounds=2" in overrides else config

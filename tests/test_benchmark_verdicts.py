@@ -116,8 +116,8 @@ def test_asv_interval_of_two_values_is_fifty_times_as_wide_as_they_lie_apart() -
 
 
 def test_asv_compares_intervals_where_the_values_are_few() -> None:
-    assert word(rules.asv_different(arm(9, 11), arm(110, 112), values=1, factor=1.01)) == "none"
-    assert word(rules.asv_different(arm(9, 11), arm(111, 113), values=1, factor=1.01)) == "slower"
+    assert word(rules.asv_different(arm(9, 11), arm(108, 110), values=1, factor=1.01)) == "none"
+    assert word(rules.asv_different(arm(9, 11), arm(110, 112), values=1, factor=1.01)) == "slower"
 
 
 def test_asv_breaks_ties_the_least_significant_way() -> None:
@@ -176,6 +176,7 @@ def test_a_fixed_threshold_looks_at_the_means_alone() -> None:
 
 def test_the_bootstrap_of_two_rounds_calls_whenever_they_agree() -> None:
     assert word(rules.bootstrap(arm(100, 100), arm(99.9, 95))) == "faster"
+    assert word(rules.bootstrap(arm(100, 100), arm(100.1, 105))) == "slower"
     assert word(rules.bootstrap(arm(100, 100), arm(100.1, 95))) == "none"
 
 
@@ -234,15 +235,16 @@ def test_runs_resemble_their_predecessor_by_half() -> None:
 
 
 def test_shares_are_counted_over_sweeps() -> None:
-    """Two sweeps of two rounds in the order ABBA: arms 10 % apart in the first, alike in the second."""
-    run_s = np.array([[1.0, 1.10, 1.11, 1.01], [1.0, 1.0, 1.01, 1.01]])
+    """Two sweeps of two mirrored rounds: the candidate 10 % slower in the first, alike in the second."""
+    assert order_of("mirrored", 2) == "BAAB"
+    run_s = np.array([[1.10, 1.0, 1.01, 1.11], [1.0, 1.0, 1.01, 1.01]])
     found = cells(Runs(run_s, np.repeat(run_s[..., None], 250, axis=2).astype(np.float32)), 2, "made up", None)
 
     (ranges,) = (cell for cell in found if (cell.rule, cell.order) == ("ranges", "mirrored"))
     (threshold,) = (cell for cell in found if (cell.rule, cell.order) == ("7-percent", "mirrored"))
     (refused,) = (cell for cell in found if (cell.rule, cell.order) == ("interlace", "sequential"))
     assert (ranges.false_calls, ranges.sweeps) == (0.5, 2)
-    assert (threshold.false_calls, threshold.missed) == (0.5, 1.0)
+    assert (threshold.false_calls, threshold.missed, threshold.wrong_way) == (0.5, 1.0, 0.5)
     assert (refused.false_calls, refused.missed, refused.covered) == (0.0, 1.0, None)
 
 

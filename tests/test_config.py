@@ -116,7 +116,7 @@ def test_a_misspelt_key_beside_a_swept_one_is_still_what_is_reported() -> None:
 
 
 def test_a_wrong_type_names_the_key_and_both_types() -> None:
-    assert refusal("rounds=two") == "rounds: expected int, got str"
+    assert refusal("rounds=two") == "rounds=two: expected int, got str"
     assert refusal("workload.fused=3") == ("workload.fused=3 is a whole number; true/false is expected, as in False")
 
 
@@ -132,8 +132,52 @@ def test_an_unknown_group_option_lists_those_there_are_without_the_search_path()
     assert "search path" not in message
 
 
-def test_a_required_value_says_how_to_give_it() -> None:
-    assert refusal("workload=command") == "workload.command has no value; give workload.command=..."
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("stats.confidence=95", "stats.confidence=95: expected float <= 0.9999"),
+        ("stats.block=0", "stats.block=0: expected int >= 1"),
+        ("monitor.interval_s=0", "monitor.interval_s=0: expected float > 0.0"),
+        ("measure.timeout_s=-1", "measure.timeout_s=-1: expected float > 0.0"),
+        ("fail_if=never", "choose one of slower, not_faster"),
+        ("measure.window=abc", "as in measure.window=[51,300]"),
+        ("workload.batch_size=[1,", "no viable alternative"),
+        ("workload.width=choice()", "empty choice is not legal"),
+        ("nonsense", "an argument is key=value, not 'nonsense'"),
+        ("commit=,", "no revision is named"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_before_anything_runs(argument: str, message: str) -> None:
+    assert message in refusal(argument)
+
+
+def test_a_window_may_be_written_as_in_the_other_commands() -> None:
+    assert composed("measure.window=21:120").measure.window == [21, 120]
+
+
+def test_environments_are_swept_from_the_shell_like_any_key() -> None:
+    assert composed("env.A=1,2").env == {"A": "1"}
+    assert [axis.labels for axis in requested("env.A=1,2").axes] == [("1", "2")]
+
+
+def test_printing_the_configuration_takes_the_first_value_of_each_axis() -> None:
+    assert prepare_arguments(["--cfg", "job", "-m", "commit=a,b"]) == ["--cfg", "job", "commit='a'"]
+
+
+def test_a_broken_yaml_file_is_one_line(tmp_path: Path) -> None:
+    folder = tmp_path / "sweeps"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("# @package _global_\narms: [{name: a}\n")
+
+    assert refusal("--config-dir", str(tmp_path), "sweeps=mine").startswith("a configuration file is no valid YAML")
+
+
+def test_a_sweep_file_without_its_package_line_is_told_what_it_lacks(tmp_path: Path) -> None:
+    folder = tmp_path / "sweeps"
+    folder.mkdir()
+    (folder / "mine.yaml").write_text("rounds: 2\n")
+
+    assert "must begin with the line `# @package _global_`" in refusal("--config-dir", str(tmp_path), "sweeps=mine")
 
 
 def test_a_misspelt_key_in_a_sweep_file_is_found(tmp_path: Path) -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+import fcntl
 import math
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from interlace.errors import ReadError, UsageError
 from interlace.files import (
     SweepDir,
+    is_locked,
     locked,
     make_sweep_dir,
     open_sweep_dir,
@@ -18,9 +21,6 @@ from interlace.files import (
     write_text,
 )
 from interlace.schema import Plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -44,13 +44,20 @@ def test_an_output_folder_that_cannot_be_written_is_named(tmp_path: Path) -> Non
         make_sweep_dir(tmp_path / "file", "name", NOW)
 
 
-def test_a_reader_never_sees_half_a_file(tmp_path: Path) -> None:
+def test_a_reader_never_sees_half_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"x": 1})
+    seen_before_the_rename = []
 
-    with pytest.raises(TypeError):
-        write_json(path, {"x": object()})
+    def interrupted(_self: Path, _target: Path) -> None:
+        seen_before_the_rename.append(read_json(path, dict))
+        raise KeyboardInterrupt
 
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_json(path, {"x": 2})
+
+    assert seen_before_the_rename == [{"x": 1}]
     assert read_json(path, dict) == {"x": 1}
     assert [found.name for found in tmp_path.iterdir()] == ["a.json"]
 
@@ -74,6 +81,18 @@ def test_a_folder_that_is_no_sweep_suggests_the_newest_one_inside(tmp_path: Path
 
     with pytest.raises(UsageError, match=r"did you mean .*2026-01-02"):
         open_sweep_dir(tmp_path)
+
+
+def test_looking_whether_a_sweep_is_measured_neither_disturbs_nor_writes(tmp_path: Path) -> None:
+    assert not is_locked(SweepDir(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    with locked(SweepDir(tmp_path)):
+        assert is_locked(SweepDir(tmp_path))
+    with (tmp_path / ".lock").open() as stream:
+        fcntl.flock(stream, fcntl.LOCK_SH)
+        threading.Timer(0.2, lambda: fcntl.flock(stream, fcntl.LOCK_UN)).start()
+        with locked(SweepDir(tmp_path)):
+            pass
 
 
 def test_a_sweep_is_measured_by_one_process_at_a_time(tmp_path: Path) -> None:

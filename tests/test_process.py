@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -106,3 +108,55 @@ def test_after_an_orchestrators_death_its_ranks_are_found_by_their_marker_alone(
     process.reap(child)
 
     assert process.members(None, str(tmp_path)) == []
+
+
+def test_whatever_leaves_the_block_takes_the_program_with_it(tmp_path: Path) -> None:
+    env = {**os.environ, process.MARKER: str(tmp_path)}
+    argv = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+    with (
+        pytest.raises(OSError, match="disk full"),
+        process.running(argv, env, tmp_path, tmp_path / "out", tmp_path / "err") as child,
+    ):
+        raise OSError("disk full")
+
+    assert child.popen.returncode == -15
+
+
+def test_a_second_interrupt_waits_until_the_program_is_ended(tmp_path: Path) -> None:
+    env = {**os.environ, process.MARKER: str(tmp_path)}
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True); time.sleep(60)"
+    argv = [sys.executable, "-c", code]
+
+    def interrupted_twice() -> None:
+        with process.running(argv, env, tmp_path, tmp_path / "out", tmp_path / "err") as child:
+            children.append(child)
+            assert eventually(lambda: (tmp_path / "out").read_text() == "on\n")
+            threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            raise KeyboardInterrupt
+
+    children: list[process.Child] = []
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_twice()
+
+    assert children[0].popen.returncode == -9
+
+
+def test_an_interrupt_while_a_finished_program_is_cleared_up_is_not_lost() -> None:
+    def interrupted() -> None:
+        with process.undisturbed():
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_closed_terminal_and_a_polite_kill_are_like_ctrl_c(number: signal.Signals) -> None:
+    def stopped() -> None:
+        with process.stops_interrupt():
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()

@@ -90,7 +90,7 @@ def test_the_users_default_accelerate_configuration_does_not_leak_in(
 def test_command_sh_repeats_a_run_by_hand(tmp_path: Path) -> None:
     interlace("sweep", "rounds=1", "burn_in=false", cwd=tmp_path, timeout_s=300)
     run = only_sweep(tmp_path, "quickstart") / "runs" / "000-r1-baseline"
-    steps = sorted((run / "steps").iterdir())
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
 
     ended = subprocess.run(
         ["bash", str(run / "command.sh")],
@@ -99,7 +99,7 @@ def test_command_sh_repeats_a_run_by_hand(tmp_path: Path) -> None:
 
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.count("last loss") == 2
-    assert len(sorted((run / "steps").iterdir())) >= len(steps)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
 def test_the_harness_against_itself_gives_a_noise_floor(tmp_path: Path) -> None:

@@ -80,6 +80,6 @@ def _run(step_s: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Runs:
 
 
 def _joined(runs: list[Runs]) -> Runs:
-    return Runs(
-        np.concatenate([run.run_s for run in runs], axis=1), np.concatenate([run.step_s for run in runs], axis=1)
-    )
+    """Put runs beside each other, in one sweep."""
+    run_s, step_s = [run.run_s for run in runs], [run.step_s for run in runs]
+    return Runs(np.concatenate(run_s, axis=1), np.concatenate(step_s, axis=1))

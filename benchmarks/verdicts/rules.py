@@ -132,7 +132,7 @@ def bootstrap(baseline: Runs, candidate: Runs) -> Calls:
     """Percentile bootstrap (Efron 1979): rounds drawn anew with replacement, 2.5 and 97.5 % of their means."""
     differences = np.log(candidate.run_s / baseline.run_s)
     means = differences @ _resamples(differences.shape[1]).T
-    low, high = np.quantile(means, [0.025, 0.975], axis=1)
+    low, high = np.quantile(means, [0.025, 0.975], axis=1, method="inverted_cdf")
     return _by_interval(low, high)
 
 

@@ -15,7 +15,7 @@ from interlace.compare.step_notes import in_window, settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
-from interlace.records import read_steps
+from interlace.records import is_finished, read_steps
 from interlace.stats import WindowStats, describe
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ class Trouble:
     arm: str
     status: str
     message: str
+    log: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,14 @@ def analyse(loaded: LoadedSweep) -> Analysis:
     """Analyse what is on disk, finished or not. Never raises for missing runs: they are said."""
     everything = [_counted(loaded, attempt, attempt.record) for attempt in loaded.used if attempt.record is not None]
     counted = [one for one in everything if one.attempt.run.round > 0]
-    names = {arm.slug: arm.name for arm in loaded.sweep.arms}
+    names = loaded.sweep.names
     frame = pd.DataFrame([_statistics(names, one) for one in everything], columns=STATISTICS)
     confidence = confidence_of(loaded)
     judged, notes = _compare(loaded, frame, confidence)
     by_arm = judged.by_arm() if judged else {}
-    config = loaded.sweep.config
     return Analysis(
         sweep=loaded.sweep.name,
-        window=(config.measure.window[0], config.measure.window[1]),
+        window=loaded.window,
         rounds=judged.rounds if judged else (),
         planned_rounds=len({run.round for run in loaded.plan.runs if run.round > 0}),
         arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in loaded.sweep.arms),
@@ -159,7 +159,7 @@ def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladd
 
 
 def _payback(loaded: LoadedSweep, counted: Sequence[Counted]) -> list[str]:
-    first = loaded.sweep.config.measure.window[0]
+    first = loaded.window[0]
     costs: dict[str, list[RunCost]] = {}
     for one in sorted(counted, key=lambda one: one.record.started_at):
         summary = one.seen.summary
@@ -180,10 +180,7 @@ def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counte
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     config = loaded.sweep.config
     steps = read_steps(attempt.path, NEEDED)
-    first, last = config.measure.window
-    return Counted(
-        attempt, record, describe(steps, config.measure.window, config.stats.block), in_window(steps, (first, last))
-    )
+    return Counted(attempt, record, describe(steps, loaded.window, config.stats.block), in_window(steps, loaded.window))
 
 
 def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
@@ -210,7 +207,7 @@ def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
 
 def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tuple[Comparisons | None, list[str]]:
     sweep = loaded.sweep
-    names = {arm.slug: arm.name for arm in sweep.arms}
+    names = sweep.names
     try:
         judged = compare(
             frame,
@@ -257,18 +254,25 @@ def _per_second(per_step: float | None, step_s: float | None) -> float | None:
 
 
 def _troubles(loaded: LoadedSweep) -> list[Trouble]:
-    names = {arm.slug: arm.name for arm in loaded.sweep.arms}
     return [
-        Trouble(one.run.id, one.number, names[one.run.arm], one.record.status,
-                one.record.cause.message if one.record.cause else "")
+        Trouble(
+            one.run.id,
+            one.number,
+            loaded.sweep.names[one.run.arm],
+            one.record.status,
+            one.record.cause.message if one.record.cause else "",
+            f"see runs/{one.path.name}/stderr.log",
+        )
         for one in loaded.tries
-        if one.record is not None and one.record.status != "ok"
-    ]  # fmt: skip
+        if one.record is not None and one.record.status != "ok" and one not in loaded.used
+    ]
 
 
 def _plan_notes(loaded: LoadedSweep) -> list[str]:
     """Say which rounds were added, and at which level the intervals therefore stand."""
-    notes = [f"round {one.round} was added: {one.reason}" for one in loaded.plan.extensions]
+    sources = loaded.sweep_dir.path / "sources.json"
+    notes = [str(note) for note in read_json(sources, dict).get("notes", [])] if sources.is_file() else []
+    notes += [f"round {one.round} was added: {one.reason}" for one in loaded.plan.extensions]
     if loaded.sweep_dir.noise.is_file() and (word := read_json(loaded.sweep_dir.noise, dict).get("unusual")):
         notes.append(str(word))
     if confidence_of(loaded) > loaded.sweep.config.stats.confidence:
@@ -293,5 +297,7 @@ def _some(runs: list[str], shown: int = 3) -> str:
 
 
 def _left(loaded: LoadedSweep) -> int:
-    ended = {one.run.id for one in loaded.tries if one.record and one.record.status not in ("interrupted", "disturbed")}
-    return sum(run.id not in ended for run in loaded.plan.runs)
+    by_run: dict[str, list[Attempt]] = {}
+    for one in loaded.tries:
+        by_run.setdefault(one.run.id, []).append(one)
+    return sum(not is_finished(by_run.get(run.id, [])) for run in loaded.plan.runs)

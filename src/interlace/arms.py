@@ -27,6 +27,9 @@ SWEEP_WIDE = (
 """Keys that belong to the sweep as a whole; an arm cannot have its own."""
 
 
+SECRET = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_KEY|CREDENTIAL", re.IGNORECASE)
+
+
 @dataclass(frozen=True)
 class Point:
     """An arm before it is composed: its name, and what it sets beyond the overrides of the whole sweep."""
@@ -71,6 +74,7 @@ def entries(arms: Sequence[ArmConfig], *, cumulative: bool) -> list[Point]:
 
 def cross(points: Sequence[Point], axes: Sequence[Axis]) -> list[Point]:
     """Return the product of the named arms and the swept axes; names show only what differs."""
+    _refuse_twice(points, axes)
     starts = list(points) or [Point("")]
     labels = axis_labels(axes)
     choices = [list(zip(axis.overrides, names, strict=True)) for axis, names in zip(axes, labels, strict=True)]
@@ -94,6 +98,14 @@ def axis_labels(axes: Sequence[Axis]) -> list[list[str]]:
 
 def _speaks_for_itself(key: str) -> bool:
     return key in {"commit", "workload", "launchers@ranks", "launchers"}
+
+
+def _refuse_twice(points: Sequence[Point], axes: Sequence[Axis]) -> None:
+    """Refuse a key that an arm sets and the shell sweeps: the arm's name would not say what it is."""
+    for point in points:
+        for axis in axes:
+            if any(override.lstrip("+~").partition("=")[0] == axis.key.lstrip("+") for override in point.overrides):
+                raise ConfigError(f"arm '{point.name}' sets {axis.key}, which is swept over as well; do one of both")
 
 
 def _join(parts: Iterable[str]) -> str:
@@ -147,8 +159,11 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
     if len(arms) - len(unmeasured) == 1:
         raise ConfigError(
             "there is one arm only, so nothing to compare; give several (commit=main,HEAD or "
-            "workload.KEY=1,2), a range (commits=A..B) or a sweep file (sweeps=NAME)"
+            "workload.KEY=1,2), a range (commits=A..B) or a sweep file (sweeps=NAME); "
+            "`interlace aa` measures one arm against itself"
         )
+    if not re.fullmatch(r"[^/\0]{1,200}", base.name) or base.name in (".", ".."):
+        raise ConfigError(f"name={base.name}: a sweep's name is a folder name; output_dir says where it lies")
     if base.rounds < 1:
         raise ConfigError(f"rounds={base.rounds}: at least one round is needed (three for a verdict that counts)")
     for arm in arms:
@@ -164,7 +179,12 @@ def _check_arm(arm: Arm, base: SweepConfig) -> None:
     if arm.config.measure.window != base.measure.window:
         raise ConfigError(f"arm '{arm.name}' has another measure.window; arms are compared over the same steps")
     if arm.config.workload.command is None and arm.config.workload.module is None:
-        raise ConfigError(f"arm '{arm.name}': its workload has neither a command nor a module; nothing to run")
+        raise ConfigError('workload.command has no value; give workload.command="python train.py ..."')
+    if secret := next((key for key in {**arm.config.workload.env, **arm.config.env} if SECRET.search(key)), None):
+        raise ConfigError(
+            f"env.{secret} looks like a secret, and what a sweep sets is written to disk; "
+            "export it in the shell instead: ranks inherit it"
+        )
     if arm.config.ranks.nproc_per_node < (0 if arm.config.ranks.kind == "plain" else 1):
         raise ConfigError(f"ranks.nproc_per_node={arm.config.ranks.nproc_per_node}: at least one rank is needed")
     check_window(arm.config.measure.window, arm.config.workload.steps)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from interlace import source
 from interlace.errors import ConfigError
+from interlace.files import write_json
+from interlace.launch import arm_env
 from interlace.schema import Axis
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from interlace.schema import Arm, Sweep
     from interlace.settings import SweepConfig
@@ -49,6 +51,8 @@ def resolve_commits(sweep: Sweep) -> Sweep:
     notes: list[str] = []
     for repo in sorted({arm.config.source.repo for arm in arms if arm.sha and arm.config.source.repo}):
         here = [arm for arm in arms if arm.config.source.repo == repo and arm.config.commit]
+        if not here:
+            continue
         commits = [source.resolve_commit(Path(repo).expanduser(), arm.sha or "") for arm in here]
         notes += source.refuse_dirty(Path(repo).expanduser(), commits, sweep.config.source.dirty)
     return replace(sweep, arms=arms, notes=(*sweep.notes, *notes))
@@ -75,12 +79,16 @@ def _working_tree(arm: Arm) -> Arm:
 def checked_out(sweep: Sweep, log_dir: Path, say: Callable[[str], None]) -> Iterator[dict[str, Path | None]]:
     """Make every arm runnable (worktree, set-up command, proof of import) and keep it so for the sweep's life.
 
-    Gives arm slug -> checkout, None without a repository. Raises SourceError before anything is measured.
+    Gives arm slug -> checkout, None without a repository; sources.json in `log_dir` keeps them, the proofs and what
+    set-up commands changed. Raises SourceError before anything is measured.
     """
     with contextlib.ExitStack() as held:
         for repo, cache in sorted({_shelf(arm) for arm in sweep.arms if arm.config.source.repo}, key=str):
             held.enter_context(source.hold_worktrees(repo, cache))
-        yield {arm.slug: _check_out(arm, log_dir, say) for arm in sweep.arms}
+        notes: list[str] = []
+        trees = {arm.slug: _check_out(arm, log_dir, say, notes) for arm in sweep.arms}
+        write_json(log_dir / "sources.json", {"trees": trees, "notes": notes})
+        yield trees
 
 
 def _shelf(arm: Arm) -> tuple[Path, Path | None]:
@@ -88,34 +96,35 @@ def _shelf(arm: Arm) -> tuple[Path, Path | None]:
     return _repo(arm.config), Path(cache).expanduser() if cache else None
 
 
-def _check_out(arm: Arm, log_dir: Path, say: Callable[[str], None]) -> Path | None:
+def _check_out(arm: Arm, log_dir: Path, say: Callable[[str], None], notes: list[str]) -> Path | None:
     config = arm.config
     if config.source.repo is None:
         return None
-    tree = _repo(config).resolve() if config.commit is None else _worktree(arm, log_dir, say)
+    tree = _repo(config).resolve() if config.commit is None else _worktree(arm, log_dir, say, notes)
     if config.source.module:
         python = config.workload.python or sys.executable
-        env = arm_env(config, tree, os.environ)
+        env = _environ(config, tree)
         found = source.prove_import(python, config.source.module, tree, env, tree)
         say(f"{arm.name} imports {config.source.module} from {found}")
+        notes.append(f"{arm.name} imports {config.source.module} from {found}")
     return tree
 
 
-def _worktree(arm: Arm, log_dir: Path, say: Callable[[str], None]) -> Path:
+def _worktree(arm: Arm, log_dir: Path, say: Callable[[str], None], notes: list[str]) -> Path:
     config = arm.config
     say(f"checking out {arm.name} ({(arm.sha or '')[:SHOWN_SHA]})")
     repo, cache = _shelf(arm)
     tree = source.add_worktree(repo, source.resolve_commit(repo, arm.sha or ""), cache, pointers=config.source.lfs)
     if config.source.setup:
-        env = arm_env(config, tree, os.environ)
+        env = _environ(config, tree)
         log = log_dir / f"setup-{arm.slug}.log"
         for note in source.run_setup(tree, config.source.setup, env, config.source.setup_timeout_s, log):
             say(f"note: {arm.name}: {note}")
+            notes.append(f"{arm.name}: {note}")
     return tree
 
 
-def arm_env(config: SweepConfig, tree: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment in which an arm is set up and proven: what its ranks will have."""
-    path = source.pythonpath(tree, config.source.pythonpath, environ.get("PYTHONPATH"))
-    clean = source.without_git_variables(environ)
-    return {**clean, "PYTHONPATH": path, **config.workload.env, **config.env}
+def _environ(config: SweepConfig, tree: Path) -> dict[str, str]:
+    """Return the environment in which an arm is set up and proven: the one that its ranks will have."""
+    clean = source.without_git_variables(os.environ)
+    return {**clean, **arm_env(config, tree, clean)}

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.main import main as hydra_main
@@ -64,7 +65,9 @@ def run_hydra(argv: Sequence[str], program: str, on_request: Callable[[Request],
         requests.append(request)
 
     app = hydra_main(config_path=str(TREE_DIR / "conf"), config_name="config", version_base="1.3")(keep)
-    with _shell_of_hydra([program, *prepare_arguments(argv)]), _plain_errors():
+    with _plain_errors():
+        shell = [program, *prepare_arguments(argv)]
+    with _shell_of_hydra(shell), _plain_errors():
         app()
     return on_request(requests[0]) if requests else 0
 
@@ -89,19 +92,26 @@ def _plain_errors() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise ConfigError(_explain(error)) from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"a configuration file is no valid YAML: {' '.join(str(error).split())}") from error
+    except ValueError as error:  # Hydra's own, for an empty choice or a flag that contradicts another
+        raise ConfigError(str(error)) from error
 
 
 def _explain(error: BaseException) -> str:
     """Hydra keeps the reason of a type error in `__cause__`; the user needs both, and not the search path."""
     parts = [str(error).strip()]
-    if error.__cause__ is not None:
+    if error.__cause__ is not None and str(error.__cause__) != "None":
         parts.append(str(error.__cause__).strip())
     text = "\n".join(dict.fromkeys(part for part in parts if part)) or type(error).__name__
     if key := re.search(r"Could not override '([^']+)'", text):
         return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
     if key := re.search(r"Missing mandatory value: .*\n\s*full_key: (\S+)", text):
         return f"{key[1]} has no value; give {key[1]}=..."
-    return re.sub(r"\n*Config search path:.*", "", text, flags=re.DOTALL)
+    text = re.sub(r"\n*(Config search path:.*|See https://hydra\.cc.*)", "", text, flags=re.DOTALL)
+    if text.startswith("Error parsing override") and "missing EQUAL" in text:
+        return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
+    return text
 
 
 # ---------------------------------------------------------------- arguments
@@ -113,41 +123,49 @@ def quote(value: str) -> str:
     Hydra unescapes a quote and the backslashes in front of it (and nothing else), so only those are doubled;
     `${` would be an interpolation, so it is escaped for OmegaConf.
     """
-    value = re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + r"\${", value)
-    value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + r"\'", value)
-    value = re.sub(r"(\\+)$", lambda m: m[1] * 2, value)
-    return f"'{value}'"
+    return _quoted(re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + r"\${", value))
 
 
-def _quote_text(value: str) -> str:
-    """Quote a value typed by the user; `${...}` stays an interpolation, and quotes already there are kept."""
-    if value == "null" or _is_quoted(value):
-        return value
+def _quoted(value: str) -> str:
     value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + r"\'", value)
     return "'" + re.sub(r"(\\+)$", lambda m: m[1] * 2, value) + "'"
 
 
+def _quote_text(value: str) -> str:
+    """Quote a value typed by the user; `${...}` stays an interpolation, and quotes already there are kept."""
+    return value if value == "null" or _is_quoted(value) else _quoted(value)
+
+
 def _is_quoted(value: str) -> bool:
-    return bool(re.fullmatch(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|(['"]).*\1(?:,(['"]).*\2)*""", value))
+    """Tell one quoted string, or several with commas between them (an axis)."""
+    one = r"'(?:[^'\\]|\\.)*'|" + r'"(?:[^"\\]|\\.)*"'
+    return bool(re.fullmatch(rf"(?:{one})(?:,(?:{one}))*", value))
 
 
 def prepare_arguments(argv: Sequence[str]) -> list[str]:
     """Make shell arguments safe for Hydra: strings stay strings, `launchers=torchrun` means the ranks.
 
     `commit=5e81234` would be infinity and `1234567` an integer. With nothing that defines arms, the quickstart
-    is asked for.
+    is asked for. Where Hydra is only to print something, the first value of every axis stands for it.
     """
     prepared = [_prepare(argument) for argument in argv]
     defining = re.compile(r"[+~]*(workload|sweeps|commit|commits|arms)(@[^=]*)?=")
-    swept = any(_is_axis(argument) for argument in prepared)
-    if not swept and not any(defining.match(argument) for argument in prepared):
+    axes = [argument for argument in prepared if _is_axis(argument)]
+    if not axes and not any(defining.match(argument) for argument in prepared):
         prepared.append("sweeps=quickstart")
-    return prepared if any(_asks_hydra(argument) for argument in prepared) else ["--multirun", *prepared]
+    if any(_asks_hydra(argument) for argument in prepared):
+        return [_first_value(one) if one in axes else one for one in prepared if one not in ("-m", "--multirun")]
+    return prepared if {"-m", "--multirun"}.intersection(prepared) else ["--multirun", *prepared]
+
+
+def _first_value(argument: str) -> str:
+    override = OverridesParser.create().parse_override(argument)
+    return f"{override.get_key_element()}={next(iter(override.sweep_string_iterator()))}"
 
 
 def _asks_hydra(argument: str) -> bool:
-    """Tell flags that make Hydra print something and leave (or that already ask for a multirun)."""
-    flags = "--help|-h|--hydra-help|--cfg|-c|--info|-i|--shell-completion|-sc|--multirun|-m|--version"
+    """Tell flags that make Hydra print something and leave."""
+    flags = "--help|-h|--hydra-help|--cfg|-c|--info|-i|--shell-completion|-sc|--version"
     return bool(re.fullmatch(rf"({flags})(=.*)?", argument))
 
 
@@ -155,13 +173,22 @@ def _prepare(argument: str) -> str:
     key, equals, value = argument.partition("=")
     if argument.startswith("-") or not equals:
         return argument
-    if key == "launchers" and value in RANK_STARTERS:
+    if key in ("launchers", "ranks") and value in RANK_STARTERS:
         return f"launchers@ranks={value}"
     if key == "commit":
-        return f"commit={','.join(_quote_text(part.strip()) for part in value.split(','))}"
-    if key in TEXT_KEYS:
-        return f"{key}={_quote_text(value)}"
-    return argument
+        return f"commit={_revisions(argument, value)}"
+    if key == "measure.window":
+        return re.sub(r"^measure\.window=(\d+):(\d+)$", r"measure.window=[\1,\2]", argument)
+    if re.match(r"(workload\.)?env\.", key):
+        return f"+{argument}"
+    return f"{key}={_quote_text(value)}" if key in TEXT_KEYS else argument
+
+
+def _revisions(argument: str, value: str) -> str:
+    revisions = [part.strip() for part in value.split(",") if part.strip()]
+    if not revisions:
+        raise ConfigError(f"{argument}: no revision is named; give commit=main,HEAD")
+    return ",".join(_quote_text(revision) for revision in revisions)
 
 
 def _is_axis(argument: str) -> bool:
@@ -211,6 +238,9 @@ def _declared_settings(loader: ConfigLoader, config: DictConfig) -> Mapping[str,
 
 def _as_data(config: DictConfig) -> dict[str, Any]:
     """Resolve everything and leave Hydra's own node out."""
+    if "sweeps" in config and isinstance(config.sweeps, DictConfig):
+        file = config.hydra.runtime.choices.sweeps
+        raise ConfigError(f"sweeps/{file}.yaml must begin with the line `# @package _global_`; now it changes nothing")
     keys = [str(key) for key in config if key not in ("hydra", "name", "sweeps")]
     data = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True)
     choices = config.hydra.runtime.choices

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -142,20 +143,27 @@ def open_sweep_dir(path: Path) -> SweepDir:
 def locked(sweep_dir: SweepDir) -> Iterator[None]:
     """Hold the sweep for this process. Raises UsageError while another one is measuring in it."""
     with (sweep_dir.path / ".lock").open("a") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"{sweep_dir.path} is being measured by another interlace process; "
-                f"watch it with: interlace status {sweep_dir.path}"
-            ) from None
+        for wait_s in (0.1, 0.3, 0.6, None):  # a look by `status` holds it for a moment
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if wait_s is None:
+                    raise UsageError(
+                        f"{sweep_dir.path} is being measured by another interlace process; "
+                        f"watch it with: interlace status {sweep_dir.path}"
+                    ) from None
+                time.sleep(wait_s)
         yield
 
 
 def is_locked(sweep_dir: SweepDir) -> bool:
-    """Tell whether an orchestrator is at work in this folder."""
+    """Tell whether an orchestrator is at work in this folder; needs no right to write there."""
     try:
-        with locked(sweep_dir):
-            return False
-    except UsageError:
+        with (sweep_dir.path / ".lock").open() as stream:
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
         return True
+    return False

@@ -19,7 +19,7 @@ from interlace.monitor.occupancy import GpuState, Limits, occupancy, own_context
 from interlace.monitor.readings import GpuReadError, GpuSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
     from interlace.settings import GateConfig
 
@@ -87,6 +87,7 @@ def wait_until_idle(
     own_pids: Callable[[], Collection[int]] | None = None,
     clock: Clock = time,
     stable_s: float = STABLE_S,
+    on_wait: Callable[[Sequence[str], float], None] = lambda _reasons, _waited_s: None,
 ) -> GateResult:
     """Look at the node as `gate.action` says: wait (up to `timeout_s`), warn, fail, or off.
 
@@ -112,6 +113,7 @@ def wait_until_idle(
         if left_s <= 0:
             reasons = reasons or (_NOT_STABLE,)
             return GateResult(ok=False, waited_s=now_s - began_s, reasons=reasons, evidence=evidence)
+        on_wait(reasons, now_s - began_s)
         clock.sleep(min(config.poll_s, left_s))
 
 

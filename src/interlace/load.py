@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class LoadedSweep:
     """One sweep, read from disk. `tries` are all attempts of all runs, in the order of the plan.
 
-    `aa` is a sweep of two identical arms of the same session, whose spread is pooled into the intervals.
+    `aa` is a sweep of two identical arms of the same session, whose spread is pooled into the intervals;
+    `other_window` replaces the window that the sweep was measured for.
     """
 
     sweep_dir: SweepDir
@@ -33,6 +34,19 @@ class LoadedSweep:
     plan: Plan
     tries: tuple[Attempt, ...]
     aa: LoadedSweep | None = None
+    other_window: tuple[int, int] | None = None
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """First and last step that count."""
+        first, last = self.sweep.config.measure.window
+        return self.other_window or (first, last)
+
+    def __repr__(self) -> str:
+        """Name the folder and what there is."""
+        return (
+            f"LoadedSweep({str(self.sweep_dir.path)!r}, {len(self.sweep.arms)} arms, {len(self.used)} runs that count)"
+        )
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -61,7 +75,7 @@ class LoadedSweep:
     @property
     def used(self) -> tuple[Attempt, ...]:
         """The attempts whose steps count: one per run at most, and only those that are ok."""
-        last = {attempt.run.id: attempt for attempt in self.tries if _is_ok(attempt)}
+        last = {attempt.run.id: attempt for attempt in self.tries if self._counts(attempt)}
         return tuple(last.values())
 
     @property
@@ -69,9 +83,17 @@ class LoadedSweep:
         """Every record there is."""
         return tuple(attempt.record for attempt in self.tries if attempt.record is not None)
 
+    def _counts(self, attempt: Attempt) -> bool:
+        """Count a run that is ok and, under another window, one that only the first window called too short."""
+        record = attempt.record
+        if record is None or record.status == "ok":
+            return record is not None
+        short = record.cause is not None and record.cause.code in ("incomplete", "window")
+        return self.other_window is not None and short and record.steps_seen >= self.other_window[1]
+
     def step_frame(self, attempt: Attempt) -> pd.DataFrame:
         """Step series of one attempt, as read from its log."""
-        frame = read_steps(attempt.path)
+        frame = read_steps(attempt.path).drop(columns=["run", "round", "arm"], errors="ignore")
         frame.insert(0, "run", attempt.run.id)
         frame.insert(1, "round", attempt.run.round)
         frame.insert(2, "arm", self._names[attempt.run.arm])
@@ -79,7 +101,7 @@ class LoadedSweep:
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        return {arm.slug: arm.name for arm in self.sweep.arms}
+        return self.sweep.names
 
 
 TWO = 2
@@ -92,15 +114,17 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def load(directory: str | Path, aa: str | Path | None = None) -> LoadedSweep:
+def load(directory: str | Path, aa: str | Path | None = None, window: tuple[int, int] | None = None) -> LoadedSweep:
     """Load a sweep folder, and the folder of an A/A sweep (`interlace aa`) to pool the spread with.
+
+    `window` (first and last step) replaces the one that the sweep was measured for.
 
     Raises UsageError or ReadError naming what is missing or broken, or why the A/A sweep does not belong to it.
     """
-    loaded = _load(Path(directory))
+    loaded = replace(_load(Path(directory)), other_window=window)
     if aa is None:
         return loaded
-    identical = _load(Path(aa))
+    identical = replace(_load(Path(aa)), other_window=window)
     refuse_other_session(loaded, identical)
     return replace(loaded, aa=identical)
 
@@ -127,10 +151,6 @@ def refuse_other_session(loaded: LoadedSweep, aa: LoadedSweep) -> None:
         reasons.append("it is not of the same session (within six hours)")
     if reasons:
         raise UsageError(f"{aa.sweep_dir.path} cannot be pooled with {loaded.sweep_dir.path}: {'; '.join(reasons)}")
-
-
-def _is_ok(attempt: Attempt) -> bool:
-    return attempt.record is not None and attempt.record.status == "ok"
 
 
 def _row(attempt: Attempt, used: bool, names: dict[str, str]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Starting a program in its own session, and ending all of it: the only module that sends signals."""
+"""Starting the program of a run in its own session, and ending all of it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psutil
@@ -16,8 +17,9 @@ import psutil
 from interlace.errors import LaunchError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+    from types import FrameType
 
 MARKER = "INTERLACE_RUN_DIR"
 """Environment variable that every process of a run inherits: it tells ours from everybody else's."""
@@ -25,11 +27,28 @@ MARKER = "INTERLACE_RUN_DIR"
 
 @dataclass(frozen=True)
 class Child:
-    """A started program: its process, the moment it started, and the marker its descendants carry."""
+    """A started program, the moment it started, the marker its descendants carry, and what would not end."""
 
     popen: subprocess.Popen[bytes]
     started_at: float
     marker: str
+    stubborn: list[int] = field(default_factory=list)
+
+
+@contextlib.contextmanager
+def running(argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Path, stderr: Path) -> Iterator[Child]:
+    """Run a program for the length of the block; however the block is left, nothing of the program stays behind.
+
+    A program that is still there then is asked to end, and killed after five seconds.
+    """
+    child = start(argv, env, cwd, stdout, stderr)
+    try:
+        yield child
+    finally:
+        ended = child.popen.poll() is not None
+        with undisturbed():
+            child.stubborn.extend(end(child.popen.pid, child.marker, 0.0 if ended else 5.0))
+            reap(child)
 
 
 def start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Path, stderr: Path) -> Child:
@@ -43,6 +62,45 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Path, 
         except OSError as error:
             raise LaunchError(f"cannot start {argv[0]!r} in {cwd}: {error.strerror}") from error
     return Child(popen, time.time(), env.get(MARKER, ""))
+
+
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""Ctrl-C, a polite kill, and a closed terminal: each asks to stop."""
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put off Ctrl-C and its kin until the end of the block: a second one must not leave ranks behind."""
+    came: list[int] = []
+    with _handled(STOPS, lambda number, _frame: came.append(number)):
+        yield
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def stops_interrupt() -> Iterator[None]:
+    """Treat SIGTERM and SIGHUP like Ctrl-C for the length of the block."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    with _handled(STOPS, interrupt):
+        yield
+
+
+@contextlib.contextmanager
+def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    """Handle signals in another way for a while; only the main thread can, and only it is interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = [signal.signal(number, handler) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, old in zip(numbers, before, strict=True):
+            signal.signal(number, old)
 
 
 def wait(child: Child, timeout_s: float) -> int | None:
@@ -75,11 +133,16 @@ def members(child_pid: int | None, marker: str) -> list[psutil.Process]:
 
 
 def _carries(pid: int, marker: str) -> bool:
-    """Read the environment a process started with; another user's cannot be read, and is not ours."""
+    """Read the environment a process started with; another user's cannot be read, and is not ours.
+
+    A marker that ends in a slash stands for every run folder below it.
+    """
     if not marker:
         return False
+    wanted = f"{MARKER}={marker}".encode()
     with open(f"/proc/{pid}/environ", "rb") as stream:  # noqa: PTH123 (thousands of times; Path is slower)
-        return f"{MARKER}={marker}".encode() in stream.read().split(b"\0")
+        values = stream.read().split(b"\0")
+    return any(value == wanted or (marker.endswith("/") and value.startswith(wanted)) for value in values)
 
 
 def _alive(process: psutil.Process) -> bool:

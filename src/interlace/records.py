@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import ReadError
@@ -13,11 +14,14 @@ from interlace.schema import FORMAT_VERSION, Cause, Plan, Run, RunRecord
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     import pandas as pd
 
     from interlace.files import SweepDir
+
+
+UNFINISHED = frozenset({"interrupted", "disturbed"})
+"""What `resume` measures again."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Started:
     attempt: int
     pid: int
     started_at: float
+    log: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,24 +61,30 @@ def attempts(sweep_dir: SweepDir, run: Run) -> list[Attempt]:
     number = 1
     while (path := sweep_dir.run(run.id, number)).is_dir():
         record = path / "record.json"
-        found.append(Attempt(run, number, path, read_json(record, RunRecord) if record.is_file() else None))
+        found.append(Attempt(run, number, path, _read_record(record) if record.is_file() else None))
         number += 1
     return found
 
 
+def _read_record(path: Path) -> RunRecord:
+    record = read_json(path, RunRecord)
+    if record.format_version > FORMAT_VERSION:
+        raise ReadError(f"{path} has format {record.format_version}; this Interlace reads up to {FORMAT_VERSION}")
+    return record
+
+
 def is_finished(tries: Sequence[Attempt]) -> bool:
-    """Tell whether a run needs no further attempt: it ended, well or badly, of itself."""
-    return any(t.record is not None and t.record.status not in ("interrupted", "disturbed") for t in tries)
+    """Tell whether a run needs no further attempt: its last one ended, well or badly, of itself.
+
+    The last one decides: a run that was started anew for a passing cause and then cut is not finished.
+    """
+    last = tries[-1].record if tries else None
+    return last is not None and last.status not in UNFINISHED
 
 
 def remaining(sweep_dir: SweepDir, plan: Plan) -> list[Run]:
     """Return the plan minus what is finished."""
     return [run for run in plan.runs if not is_finished(attempts(sweep_dir, run))]
-
-
-def final_records(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
-    """Return every record of every attempt, in the order of the plan."""
-    return [t.record for run in plan.runs for t in attempts(sweep_dir, run) if t.record is not None]
 
 
 def write_steps(path: Path, frame: pd.DataFrame) -> None:
@@ -102,13 +113,20 @@ def write_record(path: Path, record: RunRecord) -> None:
     write_json(path / "record.json", record)
 
 
-def close_cut(attempt: Attempt, ended: Sequence[int]) -> RunRecord:
-    """Write the record of an attempt whose orchestrator died, so that it stays on disk with its reason."""
-    started = attempt.path / "started.json"
-    began_at = read_json(started, Started).started_at if started.is_file() else attempt.path.stat().st_mtime
+def close_cut(attempt: Attempt, ended: int) -> RunRecord:
+    """Write the record of an attempt whose orchestrator died, so that it stays on disk with its reason.
+
+    `ended` of its processes were still there. The log that it wrote outside its folder is taken in, so that the
+    next attempt does not find it.
+    """
+    path = attempt.path / "started.json"
+    started = read_json(path, Started) if path.is_file() else None
+    if started is not None and started.log and Path(started.log).exists():
+        shutil.move(started.log, attempt.path / f"log-{Path(started.log).name}")
+    began_at = started.started_at if started else attempt.path.stat().st_mtime
     message = "the orchestrating process died while this run was on"
     if ended:
-        message += f"; its {len(ended)} left-over processes were ended"
+        message += f"; its {ended} left-over process{'es were' if ended > 1 else ' was'} ended"
     record = RunRecord(attempt.run, attempt.number, "interrupted", began_at, 0.0, None, Cause("cut", message))
     write_record(attempt.path, record)
     return record

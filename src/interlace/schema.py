@@ -101,13 +101,23 @@ class Plan:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The whole experiment as decided: what `sweep.yaml` holds."""
+    """The whole experiment as decided: what `sweep.yaml` holds. `command` is what was typed."""
 
     name: str
     arms: tuple[Arm, ...]
     baseline: str
     config: SweepConfig
     notes: tuple[str, ...] = ()
+    command: str = ""
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Slug -> name of every arm."""
+        return {arm.slug: arm.name for arm in self.arms}
+
+    def arm(self, slug: str) -> Arm:
+        """Return the arm of this slug."""
+        return next(arm for arm in self.arms if arm.slug == slug)
 
 
 # ---------------------------------------------------------------- the record of a run

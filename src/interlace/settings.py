@@ -6,9 +6,15 @@ What a key means stands beside it in conf/config.yaml; `interlace.typed` turns c
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 Order = Literal["mirrored", "random", "sequential"]
+Positive = Annotated[float, Meta(gt=0)]
+NotNegative = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=1)]
+Percent = Annotated[float, Meta(ge=0, le=100)]
 
 
 @dataclass(frozen=True)
@@ -28,7 +34,7 @@ class SourceConfig:
 
     repo: str | None = None
     setup: str | None = None
-    setup_timeout_s: float = 1800.0
+    setup_timeout_s: Positive = 1800.0
     pythonpath: list[str] = field(default_factory=lambda: ["."])
     module: str | None = None
     dirty: Literal["fail", "ignore"] = "fail"
@@ -46,9 +52,9 @@ class WorkloadConfig:
     cwd: str | None = None
     python: str | None = None
     env: dict[str, str] = field(default_factory=dict)
-    steps: int | None = None
-    samples_per_step: float | None = None
-    tokens_per_step: float | None = None
+    steps: Count | None = None
+    samples_per_step: Positive | None = None
+    tokens_per_step: Positive | None = None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
@@ -57,8 +63,8 @@ class RanksConfig:
     """How the ranks of one run are started."""
 
     kind: Literal["accelerate", "torchrun", "plain"]
-    nproc_per_node: int = 1
-    omp_num_threads: int | None = None
+    nproc_per_node: Annotated[int, Meta(ge=0)] = 1
+    omp_num_threads: Count | None = None
     mixed_precision: str = "no"
     config_file: str | None = None
     args: list[str] = field(default_factory=list)
@@ -87,9 +93,9 @@ class MeasureConfig:
     log: str | None = None
     pattern: str | None = None
     unit: Literal["s", "ms", "us"] = "s"
-    timeout_s: float = 7200.0
-    stall_s: float = 600.0
-    grace_s: float = 60.0
+    timeout_s: Positive = 7200.0
+    stall_s: Positive = 600.0
+    grace_s: NotNegative = 60.0
 
 
 @dataclass(frozen=True)
@@ -97,11 +103,11 @@ class GateConfig:
     """When the node counts as empty, and what to do while it does not."""
 
     action: Literal["wait", "warn", "fail", "off"] = "wait"
-    timeout_s: float = 600.0
-    poll_s: float = 2.0
-    gpu_memory_mib: float = 1024.0
-    gpu_utilization_pct: float = 10.0
-    cpu_busy_pct: float = 50.0
+    timeout_s: Positive = 600.0
+    poll_s: Positive = 2.0
+    gpu_memory_mib: Positive = 1024.0
+    gpu_utilization_pct: Percent = 10.0
+    cpu_busy_pct: Percent = 50.0
 
 
 @dataclass(frozen=True)
@@ -109,16 +115,16 @@ class MonitorConfig:
     """What is sampled while a run is on."""
 
     source: Literal["auto", "nvml", "nvidia-smi", "off"] = "auto"
-    interval_s: float = 0.2
+    interval_s: Positive = 0.2
 
 
 @dataclass(frozen=True)
 class StatsConfig:
     """How sure a verdict has to be."""
 
-    confidence: float = 0.95
-    margin_pct: float = 1.0
-    block: int = 10
+    confidence: Annotated[float, Meta(ge=0.5, le=0.9999)] = 0.95
+    margin_pct: Positive = 1.0
+    block: Count = 10
 
 
 @dataclass(frozen=True)
@@ -126,8 +132,8 @@ class AdaptiveConfig:
     """Whether rounds are added until the interval is narrow enough. Only the spread is looked at, never the sign."""
 
     enabled: bool = False
-    max_rounds: int = 8
-    target_pct: float = 1.0
+    max_rounds: Count = 8
+    target_pct: Positive = 1.0
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,7 @@ class SweepConfig:
     burn_in: bool = True
     baseline: str | None = None
     output_dir: str = "outputs"
-    fail_if: Literal["slower", "not_faster", "incorrect"] | None = None
+    fail_if: Literal["slower", "not_faster"] | None = None
     commit: str | None = None
     commits: str | None = None
     arms: list[ArmConfig] = field(default_factory=list)

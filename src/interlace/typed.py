@@ -27,12 +27,12 @@ def to_sweep_config(data: Mapping[str, Any], declared: Mapping[str, Any]) -> Swe
     try:
         return msgspec.convert(_as_words(typed, SweepConfig), SweepConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(_type_error(error)) from error
+        raise ConfigError(_type_error(error, typed)) from error
 
 
 def _as_words(value: Any, hint: Any) -> Any:
     """Undo what YAML and Hydra make of words where only words can be meant: `off` -> False, `OMP: 1` -> 1."""
-    if isinstance(value, bool) and isinstance(next(iter(get_args(hint)), None), str):
+    if isinstance(value, bool) and any(isinstance(word, str) for word in get_args(hint)):
         return "on" if value else "off"
     if isinstance(value, int) and not isinstance(value, bool) and hint is str:
         return str(value)
@@ -86,13 +86,16 @@ def unknown_key(key: str, known: Sequence[str], otherwise: str | None = None) ->
     """Word the message for a key that does not exist, with the nearest one that does."""
     if key in known:
         return f"the chosen configuration has no key '{key}'; choose the group that has it (workload=command, say)"
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.75)
+    group, _, last = key.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in known if name.rpartition(".")[0] == group}
+    near = difflib.get_close_matches(last, beside, n=1, cutoff=0.7)
+    close = [beside[near[0]]] if near else difflib.get_close_matches(key, known, n=1, cutoff=0.85)
     hint = f"did you mean '{close[0]}'?" if close else otherwise or "known are " + ", ".join(sorted(known))
     return f"unknown key '{key}' in the configuration; {hint}"
 
 
-def _type_error(error: Exception) -> str:
-    """Reword `Expected `int`, got `str` - at `$.rounds`` -> `rounds: expected int, got str`."""
+def _type_error(error: Exception, data: Mapping[str, Any]) -> str:
+    """Reword `Expected `int`, got `str` - at `$.rounds`` -> `rounds=two: expected int, got str`."""
     text, _, where = str(error).partition(" - at `$.")
     key = where.rstrip("`")
     text = f"{text[:1].lower()}{text[1:]}".replace("`", "").replace("enum value", "value")
@@ -100,8 +103,21 @@ def _type_error(error: Exception) -> str:
         text += "; environment values are text: quote them in the file (KEY: 'on')"
     if key.endswith("commit"):
         text += "; a commit is text: quote it in the file (commit: '5e81234'), or YAML makes a number of it"
+    if key == "measure.window":
+        text += "; give the first and the last step, as in measure.window=[51,300]"
     choices = _choices(SweepConfig, key.split("."))
-    return f"{key}: {text}" + (f"; choose one of {', '.join(choices)}" if choices else "")
+    found, value = _at(data, key.split("."))
+    shown = f"{key}={value}" if found and not isinstance(value, dict | list) else key
+    return f"{shown}: {text}" + (f"; choose one of {', '.join(choices)}" if choices else "")
+
+
+def _at(data: Any, path: Sequence[str]) -> tuple[bool, Any]:
+    """Return the value that stands at a dotted path, and whether there is one."""
+    for name in path:
+        if not isinstance(data, dict) or name not in data:
+            return False, None
+        data = data[name]
+    return True, data
 
 
 def _choices(schema: Any, path: Sequence[str]) -> list[str]:
@@ -110,7 +126,8 @@ def _choices(schema: Any, path: Sequence[str]) -> list[str]:
         hint = get_type_hints(schema).get(name) if is_dataclass(schema) else None
         inner = [kind for kind in (hint, *get_args(hint)) if is_dataclass(kind)]
         schema = inner[0] if inner else hint
-    return [str(choice) for choice in get_args(schema) if isinstance(choice, str)]
+    kinds = [schema, *get_args(schema)]
+    return [choice for kind in kinds for choice in get_args(kind) if isinstance(choice, str)]
 
 
 def known_keys(schema: type, path: str = "") -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlace.lane.causes import Ending, find_cause, find_port, judge, root_cause, signal_name
+from interlace.lane.causes import Ending, find_cause, judge, root_cause, signal_name
 from interlace.schema import Cause
 
 DONE = Ending(
@@ -74,16 +74,45 @@ def test_a_known_text_names_the_cause(text: str, code: str) -> None:
     assert text.split(":", maxsplit=1)[0] in cause.message
 
 
+def test_of_several_known_texts_the_last_one_counts() -> None:
+    text = "bind failed: Address already in use, retrying\nncclSystemError: System call failed\n"
+
+    cause = find_cause(text, 1)
+
+    assert cause is not None
+    assert cause.code == "nccl_error"
+
+
 @pytest.mark.parametrize(
-    ("text", "port"),
+    "harmless",
     [
-        ("failed to listen on any local network address. port: 29500, useIpv6: false, code: -98", 29500),
-        ("failed to bind to [::]:29400 (errno: 98 - Address already in use)", 29400),
-        ("RuntimeError: Address already in use", None),
+        "ImportError: optional codec missing, using fallback",
+        "[W socket.cpp] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+        "CUDA out of memory, retrying with a smaller batch",
     ],
 )
-def test_the_port_that_was_taken_is_found_where_it_is_named(text: str, port: int | None) -> None:
-    assert find_port(text) == port
+def test_what_a_run_got_over_is_not_blamed_for_a_later_exception(harmless: str) -> None:
+    cause = find_cause(f"{harmless}\nTraceback:\nRuntimeError: shape mismatch 3 vs 4\n", 1)
+
+    assert cause == Cause("exception", "exit code 1: RuntimeError: shape mismatch 3 vs 4", None, 1)
+
+
+def test_without_an_exception_the_last_line_explains() -> None:
+    text = "starting\npython: can't open file 'train.py': [Errno 2] No such file or directory\n\n"
+
+    cause = find_cause(text, 2)
+
+    assert cause is not None
+    assert cause.message == "exit code 2: python: can't open file 'train.py': [Errno 2] No such file or directory"
+
+
+def test_a_full_shared_memory_is_the_cause_of_the_exception_that_follows_it() -> None:
+    text = "ERROR: insufficient shared memory (shm)\nRuntimeError: DataLoader worker exited unexpectedly\n"
+
+    cause = find_cause(text, 1)
+
+    assert cause is not None
+    assert cause.code == "shm_exhausted"
 
 
 def test_a_traceback_in_the_log_of_a_good_run_is_no_failure() -> None:
@@ -118,17 +147,43 @@ def test_a_run_that_hangs_or_fails_after_its_last_step_was_measured(ended_by: st
 
 
 def test_an_end_marker_stands_for_the_number_of_steps_where_that_is_not_known() -> None:
-    unknown = replace(DONE, steps_asked=None, returncode=1)
+    unknown = replace(DONE, steps_asked=None, returncode=1, text="ValueError: bad batch")
 
     assert judge(replace(unknown, end_marker=True))[0] == "ok"
     assert judge(unknown)[0] == "failed"
+
+
+@pytest.mark.parametrize(("ended_by", "returncode"), [("stall", -15), ("itself", -6)])
+def test_a_run_of_unknown_length_that_hangs_or_aborts_after_its_window_was_measured(
+    ended_by: str, returncode: int
+) -> None:
+    unknown = replace(DONE, steps_asked=None, returncode=returncode, ended_by=ended_by)  # type: ignore[arg-type]
+
+    status, _, notes = judge(unknown)
+
+    assert status == "ok"
+    assert notes[0].startswith("measured, teardown failed: ")
+
+
+def test_a_world_size_that_nothing_shows_is_said() -> None:
+    _, _, notes = judge(replace(DONE, world_found=None))
+
+    assert notes == ("the world size could not be checked: nothing in the run shows its 2 ranks",)
 
 
 def test_a_clean_exit_before_the_windows_end_is_incomplete() -> None:
     status, cause, _ = judge(replace(DONE, steps_seen=40, last_step=40))
 
     assert status == "incomplete"
-    assert cause == Cause("incomplete", "ended by itself at step 40 of 300")
+    assert cause == Cause("incomplete", "ended by itself at step 40 of 300 (workload.steps)")
+
+
+def test_a_run_shorter_than_the_window_says_how_to_count_what_was_measured() -> None:
+    _, cause, _ = judge(replace(DONE, steps_asked=None, steps_seen=120, last_step=120))
+
+    assert cause is not None
+    assert "measure.window ends at step 300; measure with measure.window=20:120" in cause.message
+    assert "interlace report DIR --window 20:120" in cause.message
 
 
 def test_no_steps_at_all_fail_the_run_with_what_the_reader_saw() -> None:

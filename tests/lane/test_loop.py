@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import sys
-import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from interlace import process
 from interlace.arms import name_slugs
 from interlace.files import SweepDir, write_json
 from interlace.lane import loop as execute_module
@@ -23,12 +21,10 @@ from interlace.lane.loop import close_cut_runs, execute
 from interlace.load import load
 from interlace.monitor.off import NoGpus
 from interlace.plan import make_plan
-from interlace.schema import Arm, Plan, RunRecord, Sweep
+from interlace.records import remaining, write_record
+from interlace.schema import Arm, Cause, Plan, RunRecord, Sweep
 from interlace.settings import GateConfig, MeasureConfig, MonitorConfig, RanksConfig, SweepConfig, WorkloadConfig
 from interlace.sweepfile import read_sweep, write_sweep
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("clean_env")
 
@@ -42,9 +38,9 @@ def config(command: str, **more: object) -> SweepConfig:
     return replace(base, **more)  # type: ignore[arg-type]
 
 
-def lane(tmp_path: Path, *arms: tuple[str, SweepConfig]) -> tuple[Lane, Plan]:
+def lane(tmp_path: Path, *arms: tuple[str, SweepConfig], rounds: int = 1) -> tuple[Lane, Plan]:
     named = name_slugs([Arm(name, "", (), configured) for name, configured in arms])
-    sweep = Sweep("s", tuple(named), named[0].slug, arms[0][1])
+    sweep = Sweep("s", tuple(named), named[0].slug, replace(arms[0][1], rounds=rounds))
     sweep_dir = SweepDir(tmp_path / "sweep")
     plan = make_plan(sweep)
     write_sweep(sweep_dir, sweep, plan, "test")
@@ -192,26 +188,106 @@ def test_an_interrupt_leaves_a_record_and_resuming_measures_only_what_is_missing
     assert execute(held, plan) == []
 
 
-def test_a_run_whose_orchestrator_was_killed_is_closed_with_its_left_over_ranks_ended(tmp_path: Path) -> None:
+def test_ranks_that_an_earlier_orchestrator_left_behind_are_ended_whatever_their_record_says(tmp_path: Path) -> None:
     held, plan = lane(tmp_path, ("a", config("sleep 60")), ("b", config("sleep 60")))
-    code = f"import sys; sys.argv = ['interlace', 'resume', {str(held.sweep_dir.path)!r}]; "
-    code += "from interlace.cli import main; sys.exit(main())"
-    orchestrator = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    run_dir = held.sweep_dir.run(plan.runs[0].id, 1)
-    deadline = time.monotonic() + 20
-    while not (run_dir / "started.json").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    time.sleep(0.3)
-    orchestrator.send_signal(signal.SIGKILL)
-    orchestrator.wait()
+    cut, recorded = (held.sweep_dir.run(run.id, 1) for run in plan.runs)
+    left = []
+    for path in (cut, recorded):
+        path.mkdir(parents=True)
+        env = {**os.environ, process.MARKER: str(path)}
+        left.append(process.start(["sleep", "60"], env, tmp_path, tmp_path / "out", tmp_path / "err"))
+    write_record(recorded, RunRecord(plan.runs[1], 1, "interrupted", 0.0, 1.0, None))
 
     (closed,) = close_cut_runs(held.sweep_dir, plan)
 
+    assert [process.reap(child) for child in left] == [-15, -15]
     assert closed.status == "interrupted"
-    assert closed.cause is not None
-    assert closed.cause.code == "cut"
-    assert "left-over processes were ended" in closed.cause.message
+    assert closed.cause == Cause(
+        "cut", "the orchestrating process died while this run was on; its 1 left-over process was ended"
+    )
     assert close_cut_runs(held.sweep_dir, plan) == []
+
+
+def test_a_run_that_was_started_anew_and_then_cut_is_not_finished(tmp_path: Path) -> None:
+    held, plan = lane(tmp_path, ("a", config("x")))
+    (run,) = plan.runs
+    held.sweep_dir.run(run.id, 1).mkdir(parents=True)
+    held.sweep_dir.run(run.id, 2).mkdir()
+    write_record(held.sweep_dir.run(run.id, 1), RunRecord(run, 1, "failed", 0.0, 1.0, 1, Cause("port_in_use", "x")))
+
+    close_cut_runs(held.sweep_dir, plan)
+
+    assert remaining(held.sweep_dir, plan) == [run]
+
+
+def test_a_port_that_was_taken_starts_the_run_anew(tmp_path: Path, trainer: Path) -> None:
+    first = tmp_path / "was-here"
+    command = f"sh -c 'test -e {first} || {{ touch {first}; echo EADDRINUSE >&2; exit 1; }}; python {trainer} 5 0.01'"
+
+    record = measured(tmp_path, command)
+
+    assert (record.status, record.attempt) == ("ok", 2)
+
+
+def test_another_runs_log_is_never_taken_for_this_runs_own(tmp_path: Path) -> None:
+    log = tmp_path / "m.jsonl"
+    lines = "".join(f'{{"step": {n}, "step_s": 0.1}}\n' for n in range(1, 6))
+    writes = script(tmp_path, f"open({str(log)!r}, 'a').write({lines!r})")
+    measure = MeasureConfig(window=[2, 5], log=str(log))
+    held, plan = lane(
+        tmp_path, ("writes", config(writes, measure=measure)), ("silent", config("true", measure=measure)), rounds=2
+    )
+
+    ended = execute(held, plan)
+
+    assert {record.run.arm: record.status for record in ended} == {"writes": "ok", "silent": "failed"}
+    assert [record.steps_seen for record in ended if record.run.arm == "writes"] == [5, 5]
+    assert not log.exists()
+
+
+def test_a_log_that_was_there_before_is_refused_and_left_alone(tmp_path: Path) -> None:
+    log = tmp_path / "m.jsonl"
+    log.write_text('{"step": 1, "step_s": 0.1}\n')
+
+    record = measured(tmp_path, "true", measure=MeasureConfig(window=[2, 5], log=str(log)))
+
+    assert record.status == "failed"
+    assert record.cause is not None
+    assert "is there before the run starts" in record.cause.message
+    assert log.read_text() == '{"step": 1, "step_s": 0.1}\n'
+
+
+def test_a_log_that_counts_from_zero_is_counted_from_one(tmp_path: Path) -> None:
+    record = measured(tmp_path, "sh -c 'for i in 0 1 2 3 4; do echo step=$i step_s=0.25s; done'")
+
+    assert record.status == "ok", record.cause
+    assert record.steps is not None
+    assert (record.steps.first, record.steps.last, record.steps.n) == (2, 5, 4)
+
+
+def test_more_ranks_than_a_single_wrapper_saw_are_found_in_the_step_logs(tmp_path: Path) -> None:
+    text = (
+        "import time\nfrom interlace.recorder import StepRecorder\n"
+        "both = [StepRecorder(rank=r, world_size=2) for r in (0, 1)]\n"
+        "for _ in range(5):\n    time.sleep(0.01)\n    for one in both: one.step()\n"
+        "for one in both: one.close()\n"
+    )
+
+    record = measured(tmp_path, script(tmp_path, text))
+
+    assert (record.status, record.world_size_found) == ("failed", 2)
+
+
+def test_command_sh_leaves_what_the_run_recorded_as_it_was(tmp_path: Path, trainer: Path) -> None:
+    measured(tmp_path, f"python {trainer} 5 0.01")
+    run_dir = tmp_path / "sweep" / "runs" / "000-r1-a"
+    before = {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()}
+
+    ended = subprocess.run(["bash", str(run_dir / "command.sh")], capture_output=True, text=True, check=True)
+
+    assert {path: path.read_bytes() for path in run_dir.rglob("*") if path.is_file()} == before
+    repeated = Path(ended.stderr.split("step logs go to ")[1].splitlines()[0])
+    assert (repeated / "rank-0.jsonl").read_text().endswith('{"end": true, "steps": 5}\n')
 
 
 def test_after_a_long_pause_a_burn_in_run_comes_first_again(

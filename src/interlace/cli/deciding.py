@@ -1,27 +1,83 @@
-"""From a request to a decided sweep: arms composed, commits pinned. Runs nothing and writes nothing."""
+"""From a request to a decided sweep: arms composed, paths made absolute, commits pinned, mistakes told.
+
+Runs nothing and writes nothing. Whatever can be known to be wrong before the first run is refused here.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.arms import build_sweep
 from interlace.checkout import range_axis, resolve_commits
+from interlace.errors import ConfigError
+from interlace.launch import build_launch
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
-    from interlace.schema import Request, Sweep
-    from interlace.settings import MeasureConfig
+    from interlace.schema import Arm, Request, Sweep
+    from interlace.settings import SweepConfig
 
 
 def decide(request: Request) -> Sweep:
     """Compose the arms and pin their commits. Raises ConfigError or SourceError for what cannot be measured."""
-    sweep = resolve_commits(build_sweep(request, range_axis))
+    sweep = build_sweep(request, lambda config: range_axis(absolute(config)))
+    arms = tuple(replace(arm, config=absolute(arm.config)) for arm in sweep.arms)
+    command = shlex.join(["interlace", *sys.argv[1:]])
+    sweep = resolve_commits(replace(sweep, arms=arms, config=absolute(sweep.config), command=command))
     for arm in sweep.arms:
-        _check_reader(arm.config.measure)
-    return sweep
+        _check(arm)
+    return replace(sweep, notes=(*sweep.notes, *_twins(sweep)))
 
 
-def _check_reader(measure: MeasureConfig) -> None:
-    """Refuse an unknown reader, or a pattern that is none, before anything has run."""
+def absolute(config: SweepConfig) -> SweepConfig:
+    """Make every path absolute, once: a sweep may be resumed from another folder."""
+    workload, source = config.workload, config.source
+    here = None if source.repo else str(Path.cwd())
+    return replace(
+        config,
+        output_dir=_full(config.output_dir) or config.output_dir,
+        workload=replace(workload, cwd=_full(workload.cwd) or here, python=_full_program(workload.python)),
+        source=replace(source, repo=_full(source.repo), cache_dir=_full(source.cache_dir)),
+        ranks=replace(config.ranks, config_file=_full(config.ranks.config_file)),
+    )
+
+
+def _full(path: str | None) -> str | None:
+    return None if path is None else str(Path(path).expanduser().absolute())
+
+
+def _full_program(program: str | None) -> str | None:
+    """Make a path to a program absolute; a bare name is looked up on PATH by whoever starts it, as in a shell."""
+    if program is None or (os.sep not in program and not program.startswith("~")):
+        return program
+    found = _full(program)
+    if found is None or not os.access(found, os.X_OK):
+        raise ConfigError(f"workload.python={program}: there is no such program ({found})")
+    return found
+
+
+def _check(arm: Arm) -> None:
+    """Refuse an unknown reader, a pattern that is none, and a command that cannot be built."""
+    measure = arm.config.measure
     Tail(Path(), measure.reader, measure.pattern, measure.unit)
+    build_launch(arm, Path("runs") / arm.slug, Path("worktree") if arm.config.source.repo else None, os.environ)
+    cwd = arm.config.workload.cwd
+    if cwd is not None and not Path(cwd).is_dir():
+        raise ConfigError(f"workload.cwd={cwd}: there is no such folder")
+
+
+def _twins(sweep: Sweep) -> list[str]:
+    """Say which arms are the same in all that is measured: meant as a check of the harness, or a mistake."""
+    seen: dict[object, str] = {}
+    notes = []
+    for arm in (arm for arm in sweep.arms if arm.measure):
+        same = (arm.sha, repr(replace(arm.config, commit=None)))
+        if same in seen:
+            notes.append(f"{arm.name} is the same as {seen[same]} in all that is measured (an A/A pair)")
+        seen.setdefault(same, arm.name)
+    return notes

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlace import __version__, history
+import msgspec
+
+from interlace import __version__, history, process
 from interlace.checkout import checked_out
 from interlace.cli import EXIT_INTERRUPTED
 from interlace.errors import UsageError
@@ -23,13 +25,14 @@ from interlace.monitor.readings import GpuReadError
 from interlace.monitor.source import open_source
 from interlace.node import fingerprint, gpu_map
 from interlace.plan import make_plan
+from interlace.records import remaining
 from interlace.report.terminal import TerminalObserver, next_steps, print_analysis, stdout
 from interlace.report.written import write_report
 from interlace.source import without_git_variables
 from interlace.sweepfile import write_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from interlace.monitor.readings import GpuSource
     from interlace.schema import Plan, Sweep
@@ -43,51 +46,82 @@ def measured_new(sweep: Sweep) -> tuple[int, LoadedSweep]:
     if sweep.config.launchers.kind != "local":
         raise UsageError(f"launchers={sweep.config.launchers.kind} is not there yet; use launchers=local")
     plan = make_plan(sweep)
-    sweep_dir = make_sweep_dir(Path(sweep.config.output_dir).expanduser(), sweep.name, datetime.now().astimezone())
+    sweep_dir = make_sweep_dir(Path(sweep.config.output_dir), sweep.name, datetime.now().astimezone())
     write_sweep(sweep_dir, sweep, plan, __version__)
     write_json(sweep_dir.plan, plan)
     return measure(sweep_dir, sweep, plan)
 
 
-def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan) -> tuple[int, LoadedSweep]:
-    """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk."""
-    observer = TerminalObserver({arm.slug: arm.name for arm in sweep.arms}, len(plan.runs), sweep.config.rounds)
-    with locked(sweep_dir), contextlib.closing(open_source(sweep.config.monitor.source)) as gpus:
+def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = False) -> tuple[int, LoadedSweep]:
+    """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk.
+
+    A sweep goes on on the node on which it began, unless `anywhere`. Raises UsageError and SourceError.
+    """
+    rounds = len({run.round for run in plan.runs if run.round})
+    observer = TerminalObserver(sweep.names, len(plan.runs), rounds)
+    interrupted = False
+    with contextlib.ExitStack() as held:
+        held.enter_context(locked(sweep_dir))
+        held.enter_context(process.stops_interrupt())
+        gpus = held.enter_context(contextlib.closing(open_source(sweep.config.monitor.source)))
+        held.callback(sweep_dir.state.unlink, missing_ok=True)
+        held.callback(observer.close)
+        _same_node(sweep_dir, gpus, anywhere=anywhere)
         for cut in close_cut_runs(sweep_dir, plan):
             observer.say(f"{cut.run.id} was cut; it is measured again")
-        observer.say(f"{len(plan.runs)} runs of {len(sweep.arms)} arms into {sweep_dir.path}")
-        _write_node(sweep_dir, gpus)
         try:
-            with checked_out(sweep, sweep_dir.path, observer.say) as trees:
-                lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer)
-                execute(lane, plan, lambda _: extended(load(sweep_dir.path)))
+            _measure_left(sweep_dir, sweep, plan, gpus, observer)
         except KeyboardInterrupt:
+            interrupted = True
             observer.close()
-            sys.stderr.write("interlace: interrupted; what was measured is kept\n")
-            return EXIT_INTERRUPTED, _show(sweep_dir)
-        finally:
-            observer.close()
-            sweep_dir.state.unlink(missing_ok=True)
+            observer.say("interlace: interrupted; what was measured is kept")
         _remember_noise(sweep_dir)
-    loaded = _show(sweep_dir)
-    if why := stopped_because(loaded):
+    loaded = load(sweep_dir.path)
+    code = EXIT_INTERRUPTED if interrupted else exit_code(loaded, observer.say)
+    _show(loaded)
+    if not interrupted and (why := stopped_because(loaded)):
         observer.say(f"adaptive: {why}")
-    return exit_code(loaded), loaded
+    return code, loaded
+
+
+def _measure_left(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, gpus: GpuSource, observer: TerminalObserver) -> None:
+    observer.say(f"{len(plan.runs)} runs of {len(sweep.arms)} arms into {sweep_dir.path}")
+    if extended(load(sweep_dir.path)) == plan and not remaining(sweep_dir, plan):
+        observer.say("every run of the plan is finished; nothing is left to measure")
+        return
+    with checked_out(sweep, sweep_dir.path, observer.say) as trees:
+        lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer)
+        execute(lane, plan, lambda _: extended(load(sweep_dir.path)))
+
+
+OTHERS_RANKS = re.compile(
+    r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|(TORCHELASTIC|OMPI|PMI|PMIX)_.*"
+)
+"""What a launcher tells its ranks; inherited from the shell it would be taken for our launcher's word."""
 
 
 def _environ(gpus: GpuSource) -> dict[str, str]:
-    """Return the calling shell's environment, without a git hook's, and the map of GPUs for the ranks."""
+    """Return the shell's environment without what other launchers and git hooks left, and with the map of GPUs."""
     try:
         found = json.dumps(gpu_map(gpus.inventory()))
     except GpuReadError:
         found = "[]"
-    return {**without_git_variables(os.environ), "INTERLACE_GPU_MAP": found}
+    clean = {name: value for name, value in os.environ.items() if not OTHERS_RANKS.fullmatch(name)}
+    return {**without_git_variables(clean), "INTERLACE_GPU_MAP": found}
 
 
-def _write_node(sweep_dir: SweepDir, gpus: GpuSource) -> None:
-    """Write the fingerprint of the node once; a resumed sweep keeps the first one."""
+def _same_node(sweep_dir: SweepDir, gpus: GpuSource, *, anywhere: bool) -> None:
+    """Write the fingerprint of the node at the start; later, refuse to go on with a sweep that began elsewhere."""
+    now = fingerprint(gpus)
     if not sweep_dir.node.exists():
-        write_json(sweep_dir.node, fingerprint(gpus))
+        write_json(sweep_dir.node, now)
+        return
+    before = read_json(sweep_dir.node, dict)
+    if history.node_key(before) != history.node_key(msgspec.to_builtins(now)) and not anywhere:
+        raise UsageError(
+            f"{sweep_dir.path} was begun on {before.get('hostname')} (or with other GPUs); a round may not mix nodes. "
+            "Go on there, or start anew here; --anywhere goes on all the same"
+        )
 
 
 def _remember_noise(sweep_dir: SweepDir) -> None:
@@ -102,24 +136,26 @@ def _remember_noise(sweep_dir: SweepDir) -> None:
     write_json(sweep_dir.noise, {"noise": noise, "unusual": word})
 
 
-def _show(sweep_dir: SweepDir) -> LoadedSweep:
+def _show(loaded: LoadedSweep) -> None:
     """Write the report's files, then print it."""
-    loaded = load(sweep_dir.path)
     write_report(loaded)
     console = stdout()
     print_analysis(loaded.analysis, console)
-    for line in next_steps(sweep_dir, left=loaded.analysis.left):
+    for line in next_steps(loaded.sweep_dir, left=loaded.analysis.left):
         console.print(line, soft_wrap=True)
-    return loaded
 
 
-def exit_code(loaded: LoadedSweep) -> int:
-    """Return 1 if a run is not ok, 3 if `fail_if` says so, else 0."""
+def exit_code(loaded: LoadedSweep, say: Callable[[str], None]) -> int:
+    """Return 1 if a run is not ok, 3 if `fail_if` says so (and say so), else 0."""
     counted = {attempt.run.id for attempt in loaded.used}
     if any(run.id not in counted for run in loaded.plan.runs):
         return EXIT_RUN_FAILED
+    rule = loaded.sweep.config.fail_if
     verdicts = [one.verdict for one in loaded.analysis.comparisons]
-    return EXIT_VERDICT if _fails(loaded.sweep.config.fail_if, verdicts) else 0
+    if not _fails(rule, verdicts):
+        return 0
+    say(f"fail_if={rule}: the verdicts are {', '.join(verdicts)}; exit code {EXIT_VERDICT}")
+    return EXIT_VERDICT
 
 
 def _fails(rule: str | None, verdicts: Sequence[str]) -> bool:

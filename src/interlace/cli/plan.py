@@ -56,7 +56,7 @@ def _what_differs(arm: Arm) -> str:
 
 
 def _order(sweep: Sweep, plan: Plan) -> list[str]:
-    names = {arm.slug: arm.name for arm in sweep.arms}
+    names = sweep.names
     lines = [f"order ({plan.order}, seed {plan.seed}), {len(plan.runs)} runs, one at a time:"]
     for number in sorted({run.round for run in plan.runs}):
         turn = [names[run.arm] for run in plan.runs if run.round == number]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,21 +20,36 @@ def run(argv: list[str]) -> int:
     )  # fmt: skip
     parser.add_argument("--aa", metavar="AA_DIR", help="an A/A sweep of the same session: its spread is pooled in")
     parser.add_argument("--pool", action="store_true", help="judge the rounds of several sweeps at once")
+    parser.add_argument("--window", metavar="FIRST:LAST", help="count these steps instead of measure.window")
     arguments = parser.parse_args(argv)
     from interlace.load import load  # noqa: PLC0415 (--help stays light)
     from interlace.pool import pool  # noqa: PLC0415
     from interlace.report.written import write_report  # noqa: PLC0415
 
-    sweeps = [load(directory, arguments.aa) for directory in arguments.directory]
+    window = _window(arguments.window)
+    sweeps = [load(directory, arguments.aa, window) for directory in arguments.directory]
     if arguments.pool:
         _show(pool(sweeps), as_json=arguments.json)
         return 0
     for directory, loaded in zip(arguments.directory, sweeps, strict=True):
-        write_report(loaded)
+        where = f"files:  {directory}/report.md  report.json  tables/"
+        try:
+            write_report(loaded)
+        except OSError as error:
+            where = f"the report's files cannot be written: {error.strerror}"
         _show(loaded, as_json=arguments.json)
         if not arguments.json:
-            sys.stdout.write(f"files:  {directory}/report.md  report.json  tables/\n")
+            sys.stdout.write(f"{where}\n")
     return 0
+
+
+def _window(text: str | None) -> tuple[int, int] | None:
+    from interlace.errors import UsageError  # noqa: PLC0415 (--help stays light)
+
+    found = re.fullmatch(r"(\d+):(\d+)", text) if text is not None else None
+    if text is not None and (found is None or not 1 <= int(found[1]) < int(found[2])):
+        raise UsageError(f"--window {text}: give the first and the last step, as in --window 51:300")
+    return (int(found[1]), int(found[2])) if found else None
 
 
 def _show(loaded: LoadedSweep, *, as_json: bool) -> None:

@@ -14,6 +14,7 @@ def run(argv: list[str]) -> int:
     """Measure the runs that are missing, then report."""
     parser = folder_parser("resume", "Go on with a sweep: finished runs stay, a cut one is measured again.")
     parser.add_argument("--rounds", type=int, metavar="N", help="add whole rounds until there are N")
+    parser.add_argument("--anywhere", action="store_true", help="go on even on another node than the sweep began on")
     arguments = parser.parse_args(argv)
     from interlace.cli.measuring import measure  # noqa: PLC0415 (--help stays light)
     from interlace.files import locked, open_sweep_dir, write_json  # noqa: PLC0415
@@ -26,7 +27,7 @@ def run(argv: list[str]) -> int:
     if longer != plan:
         with locked(sweep_dir):
             write_json(sweep_dir.plan, longer)
-    return measure(sweep_dir, sweep, longer)[0]
+    return measure(sweep_dir, sweep, longer, anywhere=arguments.anywhere)[0]
 
 
 def with_rounds(plan: Plan, rounds: int) -> Plan:

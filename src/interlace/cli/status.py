@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlace.cli.folders import folder_parser
@@ -24,8 +25,8 @@ def run(argv: list[str]) -> int:
 
     sweep_dir = open_sweep_dir(arguments.directory)
     plan, sweep = read_plan(sweep_dir), read_sweep(sweep_dir)
-    rows = [_row(run, attempts(sweep_dir, run), sweep) for run in plan.runs]
     running = is_locked(sweep_dir)
+    rows = [_row(run, attempts(sweep_dir, run), sweep, running=running) for run in plan.runs]
     current = _current(sweep_dir, plan, sweep) if running else None
     state = _state(rows, current, running=running)
     if arguments.json:
@@ -35,14 +36,14 @@ def run(argv: list[str]) -> int:
     return 0
 
 
-def _row(run: Run, tries: list[Attempt], sweep: Sweep) -> dict[str, Any]:
+def _row(run: Run, tries: list[Attempt], sweep: Sweep, *, running: bool) -> dict[str, Any]:
     from interlace.records import is_finished  # noqa: PLC0415
 
-    name = next(arm.name for arm in sweep.arms if arm.slug == run.arm)
+    name = sweep.arm(run.arm).name
     row = {"run": run.id, "round": run.round, "arm": name, "attempts": len(tries), "done": is_finished(tries)}
     record = next((one.record for one in reversed(tries) if one.record is not None), None)
     if record is None:
-        return {**row, "status": "cut or running" if tries else "to do"}
+        return {**row, "status": ("running" if running else "cut") if tries else "to do"}
     cause = record.cause.message if record.cause else None
     median_s = record.steps.median_s if record.steps else None
     return {**row, "status": record.status, "median_s": median_s, "wall_s": record.wall_s, "cause": cause}
@@ -61,10 +62,20 @@ def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | 
     tries = attempts(sweep_dir, run) if run else []
     if run is None or not tries:
         return None
-    arm = next(arm for arm in sweep.arms if arm.slug == run.arm)
-    steps = step_counter(tries[-1].path, arm.config.measure)()
+    arm = sweep.arm(run.arm)
+    steps = step_counter(tries[-1].path, arm.config.measure, _log(tries[-1].path))()
     return {"run": run.id, "round": run.round, "arm": arm.name, "step": steps,
             "steps": arm.config.workload.steps, "for_s": round(time.time() - float(state["since"]), 1)}  # fmt: skip
+
+
+def _log(run_dir: Path) -> Path | None:
+    """Return the log that the running trainer writes outside its folder, where it does."""
+    from interlace.files import read_json  # noqa: PLC0415
+    from interlace.records import Started  # noqa: PLC0415
+
+    started = run_dir / "started.json"
+    log = read_json(started, Started).log if started.is_file() else None
+    return Path(log) if log else None
 
 
 def _state(rows: list[dict[str, Any]], current: dict[str, Any] | None, *, running: bool) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from interlace.schema import Cause
 if TYPE_CHECKING:
     from interlace.schema import Status
 
-EndedBy = Literal["itself", "timeout", "stall", "grace", "interrupt"]
+EndedBy = Literal["itself", "timeout", "stall", "grace"]
 
 TAIL_BYTES = 262_144
 """How much of each log's end is searched for a cause."""
@@ -59,6 +59,9 @@ KNOWN = (
 
 RETRYABLE = frozenset({"port_in_use"})
 
+DECISIVE = frozenset({"shm_exhausted", "nccl_timeout", "segfault"})
+"""These name the cause even where an exception that they led to is raised after them."""
+
 _SIGNAL_CODES = {
     "SIGSEGV": ("segfault", "crashed (segmentation fault)"),
     "SIGKILL": ("killed", "was killed (SIGKILL: the host's out-of-memory killer, or somebody)"),
@@ -91,41 +94,66 @@ def root_cause(text: str) -> tuple[int, int] | None:
     return (int(line[2]), int(line[1])) if line else None
 
 
-def find_port(text: str) -> int | None:
-    """Return the port named beside a bind error, where one is."""
-    found = re.search(r"port: (\d+)|\]:(\d+) \(errno|:(\d{4,5})\b.{0,40}[Aa]ddress already in use", text)
-    return next((int(group) for group in found.groups() if group), None) if found else None
-
-
 def find_cause(text: str, returncode: int | None) -> Cause | None:
     """Name why a program failed, from its logs and its return code; None for a clean end without a known text.
 
-    Tracebacks alone say nothing (good runs print some): the last exception line is used only when the
-    program failed.
+    Texts alone say nothing (good runs print tracebacks, and warnings of ports and memory that they got over): a
+    known text counts in a program that failed, and there the last one, unless a later exception says otherwise.
     """
-    failure = root_cause(text)
-    rank, exitcode = failure or (None, returncode)
-    for code, pattern, sentence in KNOWN:
-        if found := re.search(pattern, text, re.MULTILINE):
-            if code == "segfault" and failure is None and signal_name(returncode) != "SIGSEGV":
-                continue
-            return Cause(code, f"{sentence}: {_line_of(text, found.start())}", rank, exitcode)
     if returncode == 0:
         return None
+    failure = root_cause(text)
+    rank, exitcode = failure or (None, returncode)
+    known, at = _last_known(text)
+    exception, raised_at = _last_exception(text)
     name = signal_name(exitcode)
+    if known is not None and (known[0] in DECISIVE or at >= raised_at):
+        return Cause(known[0], f"{known[1]}: {_line_of(text, at)}", rank, exitcode)
     if name in _SIGNAL_CODES:
         code, what = _SIGNAL_CODES[name]
-        return Cause(code, f"{'rank ' + str(rank) if rank is not None else 'the program'} {what}", rank, exitcode)
-    last = re.findall(
-        r"^(?:\[rank\d+\]:\s*)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b(?::.*)?)$", text, re.MULTILINE
-    )
-    own = [line for line in last if "ChildFailedError" not in line and "CalledProcessError" not in line]
+        who = "the program" if rank is None else f"rank {rank}"
+        return Cause(code, f"{who} {what}", rank, exitcode)
     who = f"rank {rank} failed" if rank is not None else f"exit code {returncode}"
-    return Cause("exception" if own else "exit_code", f"{who}: {own[-1]}" if own else who, rank, exitcode)
+    last = exception or _last_line(text)
+    return Cause("exception" if exception else "exit_code", f"{who}: {last}" if last else who, rank, exitcode)
+
+
+def _last_known(text: str) -> tuple[tuple[str, str] | None, int]:
+    """Return code and sentence of the last known text, and where it stands."""
+    found = [
+        (match.start(), code, sentence)
+        for code, pattern, sentence in KNOWN
+        for match in re.finditer(pattern, text, re.MULTILINE)
+    ]
+    if not found:
+        return None, -1
+    # A text that says more (out of memory) stands beside one that says less: of one line the first kind counts.
+    line = _line_start(text, max(at for at, _, _ in found))
+    at, code, sentence = next(one for one in found if _line_start(text, one[0]) == line)
+    return (code, sentence), at
+
+
+def _last_exception(text: str) -> tuple[str | None, int]:
+    pattern = r"^(?:\[rank\d+\]:\s*)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b(?::.*)?)$"
+    own = [
+        match
+        for match in re.finditer(pattern, text, re.MULTILINE)
+        if "ChildFailedError" not in match[1] and "CalledProcessError" not in match[1]
+    ]
+    return (own[-1][1], own[-1].start()) if own else (None, -1)
+
+
+def _last_line(text: str) -> str | None:
+    lines = [line.strip() for line in re.split(r"[\r\n]", text) if line.strip()]
+    return lines[-1][:300] if lines else None
+
+
+def _line_start(text: str, position: int) -> int:
+    return text.rfind("\n", 0, position) + 1
 
 
 def _line_of(text: str, position: int) -> str:
-    start = text.rfind("\n", 0, position) + 1
+    start = _line_start(text, position)
     return re.split(r"[\r\n]", text[start : start + 300])[0].strip()
 
 
@@ -138,12 +166,10 @@ def judge(ending: Ending) -> tuple[Status, Cause | None, tuple[str, ...]]:
     cause = find_cause(ending.text, ending.returncode)
     if ending.returncode is None and ending.ended_by == "itself":
         return "failed", Cause("cannot_start", ending.text), ()
-    if ending.ended_by == "interrupt":
-        return "interrupted", Cause("interrupted", "Interlace was asked to stop"), ()
     if wrong := _wrong_world(ending):
         return "failed", wrong, ()
-    if _complete(ending):
-        return "ok", None, _teardown_note(ending, cause)
+    if _complete(ending, cause):
+        return "ok", None, (*_teardown_note(ending, cause), *_unknown_world(ending))
     return (*_incomplete(ending, cause), ())
 
 
@@ -157,13 +183,23 @@ def _wrong_world(ending: Ending) -> Cause | None:
     return Cause("world_size", f"asked for {asked} rank{'s' * (asked > 1)}, found {found}; {hint}")
 
 
-def _complete(ending: Ending) -> bool:
-    """All steps are there: the number asked for, or an end marker, or a clean exit after the window."""
+TEARDOWN = frozenset({"aborted", "terminated", "exit_code", "segfault"})
+"""How processes end whose work is done; an exception or out of memory is a failure of the training itself."""
+
+
+def _complete(ending: Ending, cause: Cause | None) -> bool:
+    """All steps are there: the number asked for, or an end marker, or the window where neither is known.
+
+    A run of unknown length whose window is measured counts when it hangs or aborts then, and not when an
+    exception ends it.
+    """
     if ending.last_step < ending.window_last:
         return False
     if ending.steps_asked is not None:
         return ending.last_step >= ending.steps_asked
-    return ending.end_marker or (ending.returncode == 0 and ending.ended_by == "itself")
+    if ending.end_marker or ending.ended_by in ("stall", "grace"):
+        return True
+    return ending.ended_by == "itself" and (cause is None or cause.code in TEARDOWN)
 
 
 def _teardown_note(ending: Ending, cause: Cause | None) -> tuple[str, ...]:
@@ -172,6 +208,12 @@ def _teardown_note(ending: Ending, cause: Cause | None) -> tuple[str, ...]:
     if ending.ended_by == "itself":
         return (f"measured, teardown failed: {cause.message if cause else f'exit code {ending.returncode}'}",)
     return (f"measured, teardown failed: still there {ending.limit_s:g} s after the last step, so it was ended",)
+
+
+def _unknown_world(ending: Ending) -> tuple[str, ...]:
+    if ending.world_found is None and (ending.world_asked or 0) > 1:
+        return (f"the world size could not be checked: nothing in the run shows its {ending.world_asked} ranks",)
+    return ()
 
 
 def _incomplete(ending: Ending, cause: Cause | None) -> tuple[Status, Cause]:
@@ -183,8 +225,7 @@ def _incomplete(ending: Ending, cause: Cause | None) -> tuple[Status, Cause]:
     if ending.returncode == 0 and ending.steps_seen == 0:
         return "failed", Cause("no_steps_found", ending.unreadable or "no steps in the logs")
     if ending.returncode == 0:
-        asked = ending.steps_asked or ending.window_last
-        return "incomplete", Cause("incomplete", f"ended by itself at step {ending.last_step} of {asked}")
+        return "incomplete", Cause("incomplete", _too_short(ending))
     cause = cause or Cause("exit_code", f"exit code {ending.returncode}", None, ending.returncode)
     status: Status = "failed"
     if cause.code in ("cuda_oom", "host_oom"):
@@ -192,3 +233,15 @@ def _incomplete(ending: Ending, cause: Cause | None) -> tuple[Status, Cause]:
     elif cause.code == "killed":
         status = "killed"
     return status, Cause(cause.code, f"{cause.message} ({seen})", cause.rank, cause.exitcode)
+
+
+def _too_short(ending: Ending) -> str:
+    asked = ending.steps_asked or 0
+    if ending.last_step < asked:
+        return f"ended by itself at step {ending.last_step} of {asked} (workload.steps)"
+    last = ending.last_step
+    window = f"{max(1, last // 6)}:{last}"
+    return (
+        f"ended by itself at step {last}, and measure.window ends at step {ending.window_last}; measure with "
+        f"measure.window={window}, or count other steps of what is measured: interlace report DIR --window {window}"
+    )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from interlace.files import SweepDir
@@ -23,6 +23,9 @@ class Observer(Protocol):
     def progress(self, steps_seen: int, elapsed_s: float) -> None:
         """Tell how far the running one is."""
 
+    def waiting(self, reasons: Sequence[str], waited_s: float) -> None:
+        """Tell that the node is not empty, and why."""
+
     def run_ends(self, record: RunRecord) -> None:
         """Show a finished run; its record is on disk already."""
 
@@ -37,6 +40,9 @@ class Silent:
         """Show nothing."""
 
     def progress(self, steps_seen: int, elapsed_s: float) -> None:
+        """Show nothing."""
+
+    def waiting(self, reasons: Sequence[str], waited_s: float) -> None:
         """Show nothing."""
 
     def run_ends(self, record: RunRecord) -> None:
@@ -59,4 +65,4 @@ class Lane:
 
     def arm(self, run: Run) -> Arm:
         """Return the arm that a run measures."""
-        return next(arm for arm in self.sweep.arms if arm.slug == run.arm)
+        return self.sweep.arm(run.arm)

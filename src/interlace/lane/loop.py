@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import signal
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+import psutil
 
 from interlace import process
 from interlace.errors import UsageError
@@ -15,7 +16,7 @@ from interlace.lane.runner import measure
 from interlace.records import attempts, close_cut, free_mib, remaining
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from interlace.files import SweepDir
     from interlace.lane.lane import Lane
@@ -32,20 +33,18 @@ def execute(lane: Lane, plan: Plan, extend: Callable[[Plan], Plan] = lambda plan
     """Measure what is left of the plan. A failed run is data: the loop goes on to its end.
 
     `extend` is asked after the last run whether rounds are to be added; the longer plan is written down before
-    any of its runs starts. Raises KeyboardInterrupt (after the running run has been ended and recorded) on
-    Ctrl-C and SIGTERM.
+    any of its runs starts. Raises KeyboardInterrupt, after the running run has been ended and recorded, on Ctrl-C.
     """
     records: list[RunRecord] = []
-    with _sigterm_interrupts():
-        while True:
-            records += _measure_left(lane, plan)
-            longer = extend(plan)
-            if longer == plan:
-                return records
-            for extension in longer.extensions[len(plan.extensions) :]:
-                lane.observer.say(f"round {extension.round} is added: {extension.reason}")
-            plan = longer
-            write_json(lane.sweep_dir.plan, plan)
+    while True:
+        records += _measure_left(lane, plan)
+        longer = extend(plan)
+        if longer == plan:
+            return records
+        for extension in longer.extensions[len(plan.extensions) :]:
+            lane.observer.say(f"round {extension.round} is added: {extension.reason}")
+        plan = longer
+        write_json(lane.sweep_dir.plan, plan)
 
 
 def _measure_left(lane: Lane, plan: Plan) -> list[RunRecord]:
@@ -65,16 +64,20 @@ def _measure_left(lane: Lane, plan: Plan) -> list[RunRecord]:
 
 
 def close_cut_runs(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
-    """Give every run that was cut by the orchestrator's death its record, and end what is left of it."""
-    closed = []
-    for run in plan.runs:
-        for attempt in attempts(sweep_dir, run):
-            if attempt.record is None:
-                marker = str(attempt.path.resolve())
-                left = [found.pid for found in process.members(None, marker)]
-                process.end(None, marker)
-                closed.append(close_cut(attempt, left))
-    return closed
+    """End what earlier runs left behind, and give every run that its orchestrator's death cut its record.
+
+    Left-over ranks are known by the marker in their environment, whatever their run's record says.
+    """
+    marker = f"{sweep_dir.runs}/"
+    left: dict[str, int] = {}
+    for found in process.members(None, marker):
+        with contextlib.suppress(psutil.Error):
+            path = found.environ().get(process.MARKER, "")
+            left[path] = left.get(path, 0) + 1
+    with process.undisturbed():
+        process.end(None, marker)
+    tries = [attempt for run in plan.runs for attempt in attempts(sweep_dir, run)]
+    return [close_cut(one, left.get(str(one.path), 0)) for one in tries if one.record is None]
 
 
 def _with_burn_in(sweep_dir: SweepDir, plan: Plan, left: list[Run]) -> list[Run]:
@@ -101,17 +104,3 @@ def _write_state(sweep_dir: SweepDir, run: Run, number: int, total: int) -> None
         sweep_dir.state,
         {"pid": os.getpid(), "run": run.id, "number": number, "total": total, "since": time.time()},
     )
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C: end the run, write its record, leave."""
-
-    def interrupt(_number: int, _frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import shutil
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from interlace import steplog
@@ -27,26 +28,38 @@ class Found:
     why_not: str | None = None
 
 
-def step_sources(run_dir: Path, measure: MeasureConfig) -> list[Path]:
+def step_sources(run_dir: Path, log: Path | None) -> list[Path]:
     """List where steps may stand, best first: the named log, the recorder's folder, the captured output."""
-    if measure.log is not None:
-        return [run_dir / _filled(measure.log, run_dir)]
+    if log is not None:
+        return [log]
     recorder = [run_dir / "steps"] if any((run_dir / "steps").glob("rank-*.jsonl")) else []
     return [*recorder, run_dir / "stderr.log", run_dir / "stdout.log"]
 
 
-def _filled(text: str, run_dir: Path) -> str:
-    return text.replace("{run_dir}", str(run_dir))
+def refuse_old_log(log: Path | None) -> str | None:
+    """Say why a run must not start: its log is there already, and another run's steps would count as its own."""
+    if log is None or not log.exists():
+        return None
+    return f"the log {log} (measure.log) is there before the run starts; move it, or put {{run_dir}} into its path"
 
 
-def find_steps(run_dir: Path, measure: MeasureConfig) -> Found:
+def keep_log(log: Path | None, run_dir: Path) -> Path | None:
+    """Move the log that a run wrote into the run's folder, so that the next run finds none; its new place."""
+    if log is None or not log.exists() or run_dir in log.resolve().parents:
+        return log
+    kept = run_dir / f"log-{log.name}"
+    shutil.move(log, kept)
+    return kept
+
+
+def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Found:
     """Read the step series from the first source that has one; of the two streams, from the fuller."""
-    sources = step_sources(run_dir, measure)
+    sources = step_sources(run_dir, log)
     found: list[Found] = []
     failures: list[str] = []
     for path in sources:
         try:
-            found.append(Found(steplog.read(path, measure.reader, measure.pattern, measure.unit), path))
+            found.append(Found(_from_one(steplog.read(path, measure.reader, measure.pattern, measure.unit)), path))
         except InterlaceError as error:
             failures.append(f"{path.name}: {error}")
             continue
@@ -57,12 +70,20 @@ def find_steps(run_dir: Path, measure: MeasureConfig) -> Found:
     return max(found, key=lambda one: len(one.log.frame) if one.log else 0)
 
 
-def step_counter(run_dir: Path, measure: MeasureConfig) -> Callable[[], int]:
+def _from_one(log: StepLog) -> StepLog:
+    """Count steps from 1, as windows do; logs that begin with step 0 would end one short of what was asked."""
+    if log.frame.empty or int(log.frame["step"].min()) != 0:
+        return log
+    note = "counted_from_zero: the log's first step is 0; here it is step 1"
+    return replace(log, frame=log.frame.assign(step=log.frame["step"] + 1), notes=(*log.notes, note))
+
+
+def step_counter(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Callable[[], int]:
     """Return a function that tells the steps seen so far, reading only what is new at each call."""
     tails: dict[Path, steplog.Tail] = {}
 
     def count() -> int:
-        for path in step_sources(run_dir, measure):
+        for path in step_sources(run_dir, log):
             if path not in tails and path.exists():
                 tails[path] = steplog.Tail(path, measure.reader, measure.pattern, measure.unit)
         return max((tail.steps() for tail in tails.values()), default=0)
@@ -77,13 +98,13 @@ def read_ranks(run_dir: Path) -> list[dict[str, Any]]:
 
 
 def world_size(ranks: list[dict[str, Any]], log: StepLog | None) -> int | None:
-    """Return how many ranks there really were: what the wrappers saw, else what the log states or shows."""
-    if ranks:
-        return max(len(ranks), *(int(rank.get("world_size") or 1) for rank in ranks))
-    if log is None:
-        return None
-    seen = int(log.frame["rank"].nunique()) if (log.frame["rank"] >= 0).all() else None
-    return log.world_size or seen
+    """Return how many ranks there really were: the most that the wrappers, the log's own word or its rows show."""
+    found = [len(ranks), *(int(rank.get("world_size") or 1) for rank in ranks)] if ranks else []
+    if log is not None:
+        found += [log.world_size] if log.world_size else []
+        if len(log.frame) and (log.frame["rank"] >= 0).all():
+            found.append(int(log.frame["rank"].nunique()))
+    return max(found, default=None)
 
 
 def tail_text(run_dir: Path) -> str:

@@ -7,11 +7,20 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from interlace import process
-from interlace.errors import InterlaceError, LaunchError
+from interlace.errors import InterlaceError, LaunchError, UsageError
 from interlace.files import write_json, write_text
 from interlace.gate import wait_until_idle
 from interlace.lane.causes import RETRYABLE, Ending, judge
-from interlace.lane.runlog import Found, find_steps, read_ranks, step_counter, tail_text, world_size
+from interlace.lane.runlog import (
+    Found,
+    find_steps,
+    keep_log,
+    read_ranks,
+    refuse_old_log,
+    step_counter,
+    tail_text,
+    world_size,
+)
 from interlace.lane.watch import Limits, Watched, watch
 from interlace.launch import build_launch, command_script
 from interlace.monitor.sampler import Monitor
@@ -60,24 +69,26 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
     began_s, own_began_s = time.monotonic(), time.process_time()
     number, run_dir = make_run_dir(lane.sweep_dir, run)
     arm = lane.arm(run)
-    gate = wait_until_idle(arm.config.gate, lane.gpus)
-    if not gate.ok:
-        return _refused(run, number, run_dir, gate)
-    launch = _prepare(lane, arm, run_dir)
-    monitor = Monitor(lane.gpus, arm.config.monitor.interval_s, idle_mib=gate.idle_mib or None)
-    monitor.start()
-    started_at, started_s = time.time(), time.monotonic()
+    started_at = time.time()
     try:
-        watched = _run_and_watch(lane, run, number, run_dir, launch)
+        gate = wait_until_idle(arm.config.gate, lane.gpus, on_wait=lane.observer.waiting)
+        if not gate.ok:
+            return _refused(run, number, run_dir, gate)
+        launch = _prepare(lane, arm, run_dir)
+        if why := refuse_old_log(launch.log):
+            return _not_started(run, number, run_dir, why)
+        started_at, started_s = time.time(), time.monotonic()
+        watched, returncode, stubborn, seen = _run(lane, run, number, run_dir, launch, gate)
     except KeyboardInterrupt:
-        write_record(run_dir, _interrupted(run, number, started_at, time.monotonic() - started_s))
+        write_record(run_dir, _interrupted(run, number, started_at))
         raise
-    except LaunchError as error:
-        watched = Watched("itself", None, 0.0, cannot_start=str(error))
-    finally:
-        seen = monitor.stop()
     wall_s = time.monotonic() - started_s
-    record = _read(arm, run, number, run_dir, watched, seen, gate, started_at, wall_s)
+    record = _read(arm, run, run_dir, launch, watched, returncode)
+    record = replace(
+        record, attempt=number, started_at=started_at, wall_s=wall_s, gpus=seen.peaks,
+        cpu_busy_pct=seen.cpu_busy_pct, gate_wait_s=gate.waited_s,
+        notes=(*record.notes, *_gate_notes(gate, stubborn), *seen.notes),
+    )  # fmt: skip
     own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gate.waited_s)
     return _persist(run_dir, record, seen, own)
 
@@ -103,58 +114,75 @@ def _prepare(lane: Lane, arm: Arm, run_dir: Path) -> Launch:
     return launch
 
 
-def _run_and_watch(lane: Lane, run: Run, number: int, run_dir: Path, launch: Launch) -> Watched:
+def _run(
+    lane: Lane, run: Run, number: int, run_dir: Path, launch: Launch, gate: GateResult
+) -> tuple[Watched, int | None, list[int], MonitorResult]:
+    """Run and watch, with the monitor on: how it ended, its return code, what would not end, what was sampled."""
     config = lane.arm(run).config
-    env = {**lane.environ, **launch.env}
-    child = process.start(launch.argv, env, launch.cwd, run_dir / "stdout.log", run_dir / "stderr.log")
-    write_json(run_dir / "started.json", Started(run, number, child.popen.pid, child.started_at))
     limits = Limits(config.measure.timeout_s, config.measure.stall_s, config.measure.grace_s, config.workload.steps)
-    return watch(child, limits, step_counter(run_dir, config.measure), lane.observer.progress)
+    count = step_counter(run_dir, config.measure, launch.log)
+    env = {**lane.environ, **launch.env}
+    monitor = Monitor(lane.gpus, config.monitor.interval_s, idle_mib=gate.idle_mib or None)
+    monitor.start()
+    try:
+        with process.running(launch.argv, env, launch.cwd, run_dir / "stdout.log", run_dir / "stderr.log") as child:
+            log = str(launch.log) if launch.log else None
+            write_json(run_dir / "started.json", Started(run, number, child.popen.pid, child.started_at, log))
+            watched = watch(child, limits, count, lane.observer.progress)
+    except LaunchError as error:
+        return Watched("itself", cannot_start=str(error)), None, [], monitor.stop()
+    except OSError as error:
+        raise UsageError(
+            f"{run_dir} cannot be written ({error.strerror}); the run was ended. "
+            f"When it can: interlace resume {lane.sweep_dir.path}"
+        ) from error
+    finally:
+        seen = monitor.stop()
+    return watched, child.popen.returncode, child.stubborn, seen
 
 
-def _interrupted(run: Run, number: int, started_at: float, wall_s: float) -> RunRecord:
+def _not_started(run: Run, number: int, run_dir: Path, why: str) -> RunRecord:
+    record = RunRecord(run, number, "failed", time.time(), 0.0, None, Cause("old_log", why))
+    write_record(run_dir, record)
+    return record
+
+
+def _interrupted(run: Run, number: int, started_at: float) -> RunRecord:
     cause = Cause("interrupted", "Interlace was asked to stop while this run was on")
-    return RunRecord(run, number, "interrupted", started_at, wall_s, None, cause)
+    return RunRecord(run, number, "interrupted", started_at, time.time() - started_at, None, cause)
 
 
-def _read(
-    arm: Arm, run: Run, number: int, run_dir: Path, watched: Watched,
-    seen: MonitorResult, gate: GateResult, started_at: float, wall_s: float,
-) -> RunRecord:  # fmt: skip
-    """Read what the run left, and judge it."""
-    found = find_steps(run_dir, arm.config.measure)
+def _read(arm: Arm, run: Run, run_dir: Path, launch: Launch, watched: Watched, returncode: int | None) -> RunRecord:
+    """Read what the run left, and judge it. What the record says of time and the node is filled in afterwards."""
+    log = keep_log(launch.log, run_dir)
+    found = find_steps(run_dir, arm.config.measure, log)
     ranks = read_ranks(run_dir)
-    ending = _ending(arm.config, run_dir, watched, found, ranks)
+    ending = _ending(arm.config, run_dir, watched, returncode, found, ranks)
     status, cause, notes = judge(ending)
-    steps, step_notes = _summary(arm.config, found.log, status == "ok")
+    steps, step_notes = _summary(arm.config, found.log, wanted=status == "ok")
     write_json(run_dir / "placement.json", ranks)
     if found.log is not None:
         write_steps(run_dir, found.log.frame)
-    log_notes = (*found.log.notes, *found.log.errors) if found.log is not None else ()
-    stubborn = _stubborn_note(watched)
-    gate_notes = tuple(f"gate passed over: {reason}" for reason in gate.reasons)
+        notes = (*notes, *step_notes, *_told(found.log, ending.world_found), *found.log.errors)
     if status == "ok" and steps is None:
         status, cause = "incomplete", Cause("window", "; ".join(step_notes) or "no step summary")
     return RunRecord(
-        run, number, status, started_at, wall_s, ending.returncode, cause, steps, ending.steps_seen,
-        found.log.reader if found.log is not None else None, ending.world_asked, ending.world_found,
-        seen.peaks, seen.cpu_busy_pct, gate_wait_s=gate.waited_s,
-        notes=(*notes, *step_notes, *gate_notes, *stubborn, *log_notes, *seen.notes),
+        run, 1, status, 0.0, 0.0, returncode, cause, steps, ending.steps_seen,
+        found.log.reader if found.log is not None else None, ending.world_asked, ending.world_found, notes=notes,
     )  # fmt: skip
 
 
 def _ending(
-    config: SweepConfig, run_dir: Path, watched: Watched, found: Found,
+    config: SweepConfig, run_dir: Path, watched: Watched, returncode: int | None, found: Found,
     ranks: list[dict[str, Any]],
 ) -> Ending:  # fmt: skip
     log = found.log
-    last_step = int(slowest_rank(log.frame)["step"].max()) if log is not None and len(log.frame) else 0
     return Ending(
-        returncode=watched.returncode,
+        returncode=returncode,
         ended_by=watched.ended_by,
         text=watched.cannot_start or tail_text(run_dir),
         steps_seen=int(log.frame["step"].nunique()) if log is not None else 0,
-        last_step=last_step,
+        last_step=int(slowest_rank(log.frame)["step"].max()) if log is not None and len(log.frame) else 0,
         steps_asked=config.workload.steps,
         window_last=config.measure.window[1],
         end_marker=log is not None and log.ended,
@@ -166,13 +194,19 @@ def _ending(
     )
 
 
-def _stubborn_note(watched: Watched) -> tuple[str, ...]:
-    if not watched.stubborn:
-        return ()
-    return (f"processes that could not be ended: {', '.join(map(str, watched.stubborn))}",)
+def _told(log: StepLog, world: int | None) -> list[str]:
+    """Leave out that a log does not say whose times it has where there is one rank only."""
+    return [note for note in log.notes if world != 1 or not note.startswith("rank_unknown")]
 
 
-def _summary(config: SweepConfig, log: StepLog | None, wanted: bool) -> tuple[StepSummary | None, Sequence[str]]:
+def _gate_notes(gate: GateResult, stubborn: Sequence[int]) -> list[str]:
+    notes = [f"gate passed over: {reason}" for reason in gate.reasons]
+    if stubborn:
+        notes.append(f"processes that could not be ended: {', '.join(map(str, stubborn))}")
+    return notes
+
+
+def _summary(config: SweepConfig, log: StepLog | None, *, wanted: bool) -> tuple[StepSummary | None, Sequence[str]]:
     if log is None or not wanted:
         return None, ()
     try:

@@ -29,35 +29,17 @@ class Limits:
 
 @dataclass(frozen=True)
 class Watched:
-    """How the wait ended: by whom, with which return code, after which limit."""
+    """How the wait ended: by whom, and after which limit."""
 
     ended_by: EndedBy
-    returncode: int | None
-    limit_s: float
-    stubborn: tuple[int, ...] = ()
+    limit_s: float = 0.0
     cannot_start: str | None = None
 
 
 def watch(
     child: process.Child, limits: Limits, count: Callable[[], int], on_progress: Callable[[int, float], None]
 ) -> Watched:
-    """Wait until the run ends or a limit is passed, then end whatever is left of it.
-
-    `count` returns the steps seen so far. Whatever is raised meanwhile (Ctrl-C, a full disk) ends the run first.
-    """
-    try:
-        ended_by, limit_s = _wait(child, limits, count, on_progress)
-    except BaseException:
-        process.end(child.popen.pid, child.marker)
-        process.reap(child)
-        raise
-    stubborn = process.end(child.popen.pid, child.marker, grace_s=0.0 if ended_by == "itself" else 5.0)
-    return Watched(ended_by, process.reap(child), limit_s, stubborn)
-
-
-def _wait(
-    child: process.Child, limits: Limits, count: Callable[[], int], on_progress: Callable[[int, float], None]
-) -> tuple[EndedBy, float]:
+    """Wait until the run ends or a limit is passed. `count` returns the steps seen so far. Ends nothing itself."""
     started = news_at = time.monotonic()
     seen = 0
     while process.wait(child, TICK_S) is None:
@@ -66,9 +48,9 @@ def _wait(
             seen, news_at = steps, now
         on_progress(seen, now - started)
         if limits.steps is not None and seen >= limits.steps and now - news_at > limits.grace_s:
-            return "grace", limits.grace_s
+            return Watched("grace", limits.grace_s)
         if now - started > limits.timeout_s:
-            return "timeout", limits.timeout_s
+            return Watched("timeout", limits.timeout_s)
         if now - news_at > limits.stall_s:
-            return "stall", limits.stall_s
-    return "itself", 0.0
+            return Watched("stall", limits.stall_s)
+    return Watched("itself")

@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import ConfigError
+from interlace.source import pythonpath
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from interlace.schema import Arm
-    from interlace.settings import RanksConfig, WorkloadConfig
+    from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
 
 WRAPPER = ("-P", "-m", "interlace.rank", "--")
 """Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""
@@ -25,23 +26,30 @@ SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "&"})
 
 @dataclass(frozen=True)
 class Launch:
-    """One run as a program: arguments, environment set by us, working folder, files to write first."""
+    """One run as a program: arguments, environment set by us, working folder, files to write first.
+
+    `log` is the file that the trainer writes its steps to, where the configuration names one.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: Path
     files: dict[str, str]
+    log: Path | None = None
 
 
 def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mapping[str, str]) -> Launch:
     """Build one run of an arm. `environ` is the calling shell's; only what we set on top comes back in `env`."""
     config = arm.config
-    starter = STARTERS[config.ranks.kind]
     python = config.workload.python or sys.executable
-    command = rank_command(config.workload, python, {"run_dir": str(run_dir), "worktree": str(worktree or "")})
-    argv, files = starter(config.ranks, python, command, run_dir)
+    places = {"run_dir": str(run_dir), "worktree": str(worktree or "")}
+    command = rank_command(config.workload, python, places)
+    argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir)
     cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
-    return Launch(argv, _rank_env(arm, run_dir, worktree, python, environ), cwd, files)
+    log = cwd / _fill(config.measure.log, places) if config.measure.log else None
+    caches = run_dir.parent.parent / "caches" / arm.slug
+    env = {**_run_env(config, run_dir, caches), **arm_env(config, worktree, environ)}
+    return Launch(argv, env, cwd, files, log)
 
 
 def rank_command(workload: WorkloadConfig, python: str, places: Mapping[str, str]) -> tuple[str, ...]:
@@ -71,34 +79,31 @@ def _fill(word: str, places: Mapping[str, str]) -> str:
     return word
 
 
-def _rank_env(
-    arm: Arm, run_dir: Path, worktree: Path | None, python: str, environ: Mapping[str, str]
-) -> dict[str, str]:
-    """Return what every rank's environment gets on top of the calling shell's.
-
-    Compile caches are an arm's own: shared ones would make one arm warm and the other cold.
-    """
-    config = arm.config
-    caches = run_dir.parent.parent / "caches" / arm.slug
-    ours = {
+def _run_env(config: SweepConfig, run_dir: Path, caches: Path) -> dict[str, str]:
+    """Return what ties a rank to its run. Compile caches are an arm's own: shared ones would make one arm warm."""
+    return {
         "INTERLACE_RUN_DIR": str(run_dir),
         "INTERLACE_STEP_DIR": str(run_dir / "steps"),
         "INTERLACE_CONFIG": str(run_dir / "config.json"),
         "INTERLACE_NUMA_BIND": config.numa.bind,
+        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
+        "TRITON_CACHE_DIR": str(caches / "triton"),
+    }
+
+
+def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what an arm sets on top of the shell's environment: the same for its ranks, its set-up and its proof."""
+    python = config.workload.python or sys.executable
+    path = environ.get("PATH", os.defpath)
+    ours = {
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
         "CUDA_DEVICE_ORDER": environ.get("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
-        "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
-        "TRITON_CACHE_DIR": str(caches / "triton"),
-        "PATH": os.pathsep.join([str(Path(python).parent), environ.get("PATH", os.defpath)])
-        if os.sep in python
-        else environ.get("PATH", os.defpath),
+        "PATH": os.pathsep.join([str(Path(python).parent), path]) if os.sep in python else path,
     }
     if threads := omp_threads(config.ranks, environ):
         ours["OMP_NUM_THREADS"] = threads
     if worktree is not None:
-        from interlace.source import pythonpath  # noqa: PLC0415 (git is needed for commits only)
-
         ours["PYTHONPATH"] = pythonpath(worktree, config.source.pythonpath, environ.get("PYTHONPATH"))
     return {**ours, **config.workload.env, **config.env}
 
@@ -179,8 +184,15 @@ STARTERS: dict[str, Callable[..., tuple[tuple[str, ...], dict[str, str]]]] = {
 
 
 def command_script(launch: Launch) -> str:
-    """Write the run as a shell script that repeats it by hand."""
-    lines = ["#!/usr/bin/env bash", "# Repeats this run by hand, outside Interlace.", "set -eu"]
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(launch.env.items())]
+    """Write the run as a script that repeats it by hand, into a new folder: the run's own files stay as they are."""
+    own = {"INTERLACE_RUN_DIR", "INTERLACE_STEP_DIR"}
+    lines = [
+        "#!/usr/bin/env bash",
+        "# Repeats this run by hand, outside Interlace; what it writes goes into a new folder.",
+    ]
+    lines += ["set -eu", "repeat=$(mktemp -d)", 'mkdir "$repeat/steps" "$repeat/ranks"']
+    lines += ['export INTERLACE_RUN_DIR="$repeat" INTERLACE_STEP_DIR="$repeat/steps"']
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(launch.env.items()) if name not in own]
+    lines += ['echo "step logs go to $repeat/steps" >&2']
     lines += [f"cd {shlex.quote(str(launch.cwd))}", f"exec {shlex.join(launch.argv)}"]
     return "\n".join(lines) + "\n"

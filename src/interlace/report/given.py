@@ -21,7 +21,7 @@ def show(outcome: Outcome) -> None:
         runs = outcome.summaries(arm)
         row = ArmSummary(arm, len(runs), len(runs), baseline=arm == outcome.arms[0], comparison=compared.get(arm))
         rows.append(summarise_arm(row, runs))
-    console.print(rich_table(arms_table(rows)))
+    console.print(rich_table(arms_table(rows), console.width))
     print_lines(console, judgement_lines(outcome.compared.candidates))
     print_lines(console, how_taken(outcome))
     print_lines(console, [f"note: {note}" for note in outcome.notes], "dim")

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from interlace.compare.ladder import Ladder, Rung, Step
 
 MS_PER_S = 1000.0
+LONG_S = 10.0
+"""From here on a step time is written in seconds."""
 MANY = 3
 """From this many candidates on, picking the best needs a warning."""
 SHOWN_RESOLUTION = 1e-5
@@ -45,6 +47,7 @@ HEADER = (
     "GPU memory", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
 )  # fmt: skip
 OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run", "samples/s", "tokens/s"})
+LEAST_NEEDED = ("change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "ratio", "commit", "runs")
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
 
@@ -60,7 +63,7 @@ def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
         with_range(arm.median_s, arm.low_s, arm.high_s),
         milliseconds(arm.p90_s),
         milliseconds(arm.max_s),
-        seconds(arm.step1_s),
+        "" if arm.step1_s is None else milliseconds(arm.step1_s),
         _whole_run(arm, baseline_wall_s),
         "" if arm.peak_mib is None else f"{arm.peak_mib / 1024:.1f} GiB",
         "" if arm.samples_per_s is None else f"{arm.samples_per_s:,.0f}",
@@ -118,8 +121,12 @@ def with_range(middle_s: float | None, low_s: float | None, high_s: float | None
 
 
 def milliseconds(value_s: float | None) -> str:
-    """Write a step time with a sensible number of digits."""
-    return "-" if value_s is None else f"{value_s * MS_PER_S:.{_digits(value_s)}f} ms"
+    """Write a step time with a sensible number of digits: 8.593 ms, 28.04 ms, 151.2 ms, 12.7 s."""
+    if value_s is None:
+        return "-"
+    if value_s >= LONG_S:
+        return f"{value_s:.1f} s"
+    return f"{value_s * MS_PER_S:.{_digits(value_s)}f} ms"
 
 
 def _digits(value_s: float) -> int:
@@ -148,6 +155,33 @@ def further_lines(analysis: Analysis) -> list[str]:
     return lines
 
 
+def narrowed(table: Table, width: int) -> Table:
+    """Leave out columns until the table fits: those first whose numbers matter least for a decision."""
+    for name in LEAST_NEEDED:
+        if sum(max(len(row[i]) for row in (table.header, *table.rows)) + 2 for i in range(len(table.header))) <= width:
+            break
+        kept = [i for i, title in enumerate(table.header) if title != name]
+        table = Table(
+            tuple(table.header[i] for i in kept),
+            tuple(tuple(row[i] for i in kept) for row in table.rows),
+            frozenset(new for new, old in enumerate(kept) if old in table.numeric),
+        )
+    return table
+
+
+def count(number: int, noun: str) -> str:
+    """Write `1 run`, `2 runs`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def per_cent(share: float) -> str:
+    """Write a share without exponents: 0.39 %, 4 %, 110 %, under 0.01 %."""
+    value = 100.0 * share
+    if value < 0.01:  # noqa: PLR2004 (nothing to see)
+        return "under 0.01 %"
+    return f"{value:.0f} %" if value >= 9.5 else f"{value:.2g} %"  # noqa: PLR2004 (two figures)
+
+
 def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:
     """Return a sentence a candidate, and under it what it rests on: ratios by round, noise floor, remarks."""
     lines = []
@@ -158,7 +192,7 @@ def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:
         lines += [f"  {note}" for note in one.notes]
     floors = {(one.noise_floor, one.noise_floor_source) for one in comparisons}
     lines += [
-        f"noise floor: +-{100.0 * floor:.2g} % ({source})"
+        f"noise floor: +-{per_cent(floor)} ({source})"
         for floor, source in sorted((f, s) for f, s in floors if f is not None and s is not None)
     ]
     bounds = [one.resolution for one in comparisons if one.resolution is not None]

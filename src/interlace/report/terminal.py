@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,13 @@ from interlace.plan import estimate_left_s
 from interlace.report.table import (
     Table,
     arms_table,
+    count,
     further_lines,
     headline,
     judgement_lines,
     ladder_table,
     milliseconds,
+    narrowed,
 )
 
 if TYPE_CHECKING:
@@ -36,24 +38,32 @@ PIPE_WIDTH = 160
 """Columns assumed where the output is no terminal, so that a table in a log is not folded at 80."""
 
 
+class Quiet(Console):
+    """A console that falls silent when its reader goes away: showing things decides nothing."""
+
+    def on_broken_pipe(self) -> None:
+        """Say nothing more, instead of ending the program."""
+        self.quiet = True
+
+
 def stdout() -> Console:
-    """Return the console for results."""
-    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
+    """Return the console for results; no text of the user's is taken for markup."""
+    return Quiet(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
     """Print the table, a sentence a candidate, the runs that failed, and what has to be noted."""
     console.print(headline(analysis), style="bold")
-    console.print(rich_table(arms_table(analysis.arms)))
+    console.print(rich_table(arms_table(analysis.arms), console.width))
     print_lines(console, judgement_lines(analysis.comparisons))
     if analysis.ladder is not None:
-        console.print(rich_table(ladder_table(analysis.ladder, analysis.arms)))
+        console.print(rich_table(ladder_table(analysis.ladder, analysis.arms), console.width))
         print_lines(console, [f"in all: {analysis.ladder.total}", *analysis.ladder.notes])
     print_lines(console, further_lines(analysis))
-    print_lines(console, [f"{one.status}: {one.run}: {one.message}" for one in analysis.troubles], "red")
+    print_lines(console, [f"{one.status}: {one.run}: {one.message}; {one.log}" for one in analysis.troubles], "red")
     print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")
     if analysis.left:
-        print_lines(console, [f"{analysis.left} runs of the plan are still to do"], "yellow")
+        print_lines(console, [f"{count(analysis.left, 'run')} of the plan still to do"], "yellow")
 
 
 def print_lines(console: Console, lines: Sequence[str], style: str = "") -> None:
@@ -62,13 +72,14 @@ def print_lines(console: Console, lines: Sequence[str], style: str = "") -> None
         console.print(Text(line, style), soft_wrap=True)
 
 
-def rich_table(table: Table) -> RichTable:
-    """Lay a table out for the terminal."""
+def rich_table(table: Table, width: int) -> RichTable:
+    """Lay a table out; where it is too wide, the columns that say least are left out (the files have them)."""
+    fitting = narrowed(table, width)
     drawn = RichTable(box=None, pad_edge=False, header_style="bold")
-    for index, name in enumerate(table.header):
-        drawn.add_column(name, justify="right" if index in table.numeric else "left", overflow="fold")
-    for row in table.rows:
-        drawn.add_row(*row[:-1], Text(row[-1], COLOURS.get(row[-1], "")))
+    for index, name in enumerate(fitting.header):
+        drawn.add_column(name, justify="right" if index in fitting.numeric else "left", overflow="fold")
+    for row in fitting.rows:
+        drawn.add_row(*(Text(cell) for cell in row[:-1]), Text(row[-1], COLOURS.get(row[-1], "")))
     return drawn
 
 
@@ -98,18 +109,19 @@ class TerminalObserver:
     """A progress line that is rewritten on a terminal, and a line per finished run everywhere."""
 
     def __init__(self, names: dict[str, str], total: int, rounds: int) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = Quiet(stderr=True, highlight=False, markup=False, emoji=False)
         self._names = names
         self._total = total
         self._rounds = rounds
         self._done: list[RunRecord] = []
         self._live: Live | None = None
-        self._began_s = time.monotonic()
+        self._first: tuple[int, float] | None = None
+        self._said_waiting = False
 
     def run_starts(self, run: Run, number: int, total: int, steps: int | None) -> None:
         """Begin a progress line."""
-        self._run, self._number, self._steps = run, number, steps
-        self._total = total
+        self._run, self._number, self._steps, self._total = run, number, steps, total
+        self._first, self._said_waiting = None, False
         if self._console.is_terminal:
             self._live = Live(console=self._console, auto_refresh=False, transient=True)
             self._live.start()
@@ -117,24 +129,42 @@ class TerminalObserver:
 
     def progress(self, steps_seen: int, elapsed_s: float) -> None:
         """Rewrite the progress line."""
+        if steps_seen and self._first is None:
+            self._first = (steps_seen, elapsed_s)
+        self._rewrite(self._line(steps_seen, elapsed_s))
+
+    def waiting(self, reasons: Sequence[str], waited_s: float) -> None:
+        """Say why the run has not started yet; once where the line cannot be rewritten."""
+        line = f"{self._where()}  waiting for an empty node for {minutes(waited_s)}: {'; '.join(reasons)}"
+        if self._live is None and not self._said_waiting:
+            self.say(line)
+        self._said_waiting = True
+        self._rewrite(line)
+
+    def _rewrite(self, line: str) -> None:
         if self._live is not None:
-            self._live.update(Text(self._line(steps_seen, elapsed_s)), refresh=True)
+            with contextlib.suppress(OSError):
+                self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def _line(self, steps_seen: int, elapsed_s: float) -> str:
-        rate = f"{steps_seen / elapsed_s:.1f} steps/s" if steps_seen and elapsed_s > 0 else "starting"
         left_s = max(0.0, estimate_left_s(self._total - self._number + 1, self._done) - elapsed_s)
         of = f" of {self._steps}" if self._steps else ""
+        rate = self._rate(steps_seen, elapsed_s)
         return f"{self._where()}  step {steps_seen}{of}  {rate}  about {minutes(left_s)} left"
 
+    def _rate(self, steps_seen: int, elapsed_s: float) -> str:
+        """Return the steps per second since the first one was seen: start-up is no training."""
+        if self._first is None or elapsed_s <= self._first[1]:
+            return "starting"
+        return f"{(steps_seen - self._first[0]) / (elapsed_s - self._first[1]):.1f} steps/s"
+
     def _where(self) -> str:
-        turn = f"round {self._run.round} of {self._rounds}" if self._run.round else "burn-in"
+        turn = f"round {self._run.round} of {max(self._rounds, self._run.round)}" if self._run.round else "burn-in"
         return f"run {self._number} of {self._total}  {turn}  {self._names[self._run.arm]}"
 
     def run_ends(self, record: RunRecord) -> None:
         """Replace the progress line by the run's result."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        self.close()
         self._done.append(record)
         left = estimate_left_s(self._total - self._number, self._done)
         self.say(f"{self._where()}  {self._result(record)}  about {minutes(left)} left")
@@ -148,10 +178,12 @@ class TerminalObserver:
 
     def say(self, text: str) -> None:
         """Print one line."""
-        self._console.print(Text(text), soft_wrap=True)
+        with contextlib.suppress(OSError):
+            self._console.print(Text(text), soft_wrap=True)
 
     def close(self) -> None:
         """Take the progress line away."""
         if self._live is not None:
-            self._live.stop()
+            with contextlib.suppress(OSError):
+                self._live.stop()
             self._live = None

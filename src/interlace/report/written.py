@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from interlace import __version__
-from interlace.files import write_json, write_text
-from interlace.report.table import Table, arms_table, further_lines, headline, judgement_lines, ladder_table
+from interlace.files import read_json, write_json, write_text
+from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
 
 if TYPE_CHECKING:
+    from interlace.analyse import Analysis
     from interlace.load import LoadedSweep
+    from interlace.schema import Arm
 
 
 def write_report(loaded: LoadedSweep) -> None:
@@ -21,7 +23,7 @@ def write_report(loaded: LoadedSweep) -> None:
     analysis, path = loaded.analysis, loaded.sweep_dir.path
     write_text(path / "report.md", markdown(loaded))
     write_json(path / "report.json", as_json(loaded))
-    write_text(path / "tables" / "arms.csv", as_csv(arms_table(analysis.arms)))
+    write_text(path / "tables" / "arms.csv", arms_csv(analysis))
     if analysis.ladder is not None:
         write_text(path / "tables" / "ladder.csv", as_csv(ladder_table(analysis.ladder, analysis.arms)))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
@@ -47,20 +49,49 @@ def markdown(loaded: LoadedSweep) -> str:
 
 def _how(loaded: LoadedSweep) -> list[str]:
     config, plan = loaded.sweep.config, loaded.plan
-    count = config.ranks.nproc_per_node
-    ranks = f"{count} rank{'s' * (count != 1)} under {config.ranks.kind}"
     order = " ".join(run.arm for run in plan.runs if run.round == 1)
-    return [
-        (
-            f"- {ranks}, workload {config.workload.name}; one run at a time, {plan.order} order, seed {plan.seed}: "
-            f"round 1 was {order}"
-        ),
-        (
-            f"- {'one discarded burn-in run, then ' if config.burn_in else ''}{config.rounds} rounds; "
-            f"verdicts from the trimmed mean of {config.stats.block}-step blocks, tables show medians"
-        ),
-        f"- Interlace {__version__}; every run's command, environment, log and record are under `runs/`",
+    rounds = len({run.round for run in plan.runs if run.round})
+    burn_in = "one discarded burn-in run, then " if config.burn_in else ""
+    ranks = count(config.ranks.nproc_per_node, "rank")
+    order = f"{plan.order} order, seed {plan.seed}: round 1 was {order}"
+    verdicts = f"verdicts from the trimmed mean of {config.stats.block}-step blocks, tables show medians"
+    lines = [
+        f"- {_node(loaded)}",
+        f"- {ranks} under {config.ranks.kind}, workload {config.workload.name}; one run at a time, {order}",
+        f"- {burn_in}{count(rounds, 'round')}; {verdicts}",
     ]
+    if loaded.sweep.command:
+        lines.append(f"- typed: `{loaded.sweep.command}`")
+    lines += [f"- {arm.name}: {_differs(arm)}" for arm in loaded.sweep.arms if _differs(arm)]
+    own = f"Interlace {__version__}; every run's command, environment, log and record are under `runs/`"
+    return [*lines, f"- {own}"]
+
+
+def _differs(arm: Arm) -> str:
+    """Say what an arm is: its commit, what it sets, its environment."""
+    commit = [f"commit {arm.sha}"] if arm.sha else []
+    sets = [text for text in arm.overrides if not text.startswith("commit=")]
+    return ", ".join([*commit, *sets, *(f"{name}={value}" for name, value in arm.config.env.items())])
+
+
+def _node(loaded: LoadedSweep) -> str:
+    """Write the machine in one line, as pull requests do: GPUs, CPU, driver, versions."""
+    if not loaded.sweep_dir.node.is_file():
+        return "node not recorded"
+    node = read_json(loaded.sweep_dir.node, dict)
+    gpus = [one["gpu"].get("name") or "GPU" for one in node.get("gpus") or []]
+    kinds = [f"{gpus.count(kind)} x {kind}" for kind in sorted(set(gpus))] or ["no GPU"]
+    cpu, versions = node.get("cpu") or {}, node.get("versions") or {}
+    driver = f"driver {node['driver']}, CUDA {node.get('cuda_driver')}" if node.get("driver") else None
+    parts = [
+        " + ".join(kinds),
+        driver,
+        f"{cpu.get('threads')} CPUs ({cpu.get('model')})",
+        count(len(node.get("numa") or []), "NUMA node"),
+        f"Python {node.get('python')}",
+        *(f"{name} {versions[name]}" for name in ("torch", "accelerate") if name in versions),
+    ]
+    return ", ".join(part for part in parts if part)
 
 
 def _pipe_table(table: Table) -> list[str]:
@@ -71,6 +102,22 @@ def _pipe_table(table: Table) -> list[str]:
         *(tuple(cell.replace("|", "\\|") for cell in row) for row in table.rows),
     ]
     return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def arms_csv(analysis: Analysis) -> str:
+    """Return one row an arm, every number unrounded and in the unit that its column names."""
+    rows = [
+        {
+            **{field.name: getattr(arm, field.name) for field in fields(arm) if field.name != "comparison"},
+            **{name: getattr(arm.comparison, name, None) for name in ("ratio", "low", "high", "confidence", "verdict")},
+        }
+        for arm in analysis.arms
+    ]
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
 
 
 def as_csv(table: Table) -> str:
@@ -88,7 +135,7 @@ def as_json(loaded: LoadedSweep) -> dict[str, Any]:
         "format_version": FORMAT_VERSION,
         "interlace": __version__,
         "sweep_dir": str(loaded.sweep_dir.path.resolve()),
-        "baseline": loaded.sweep.baseline,
+        "baseline": loaded.sweep.names[loaded.sweep.baseline],
         **asdict(loaded.analysis),
         "runs": [asdict(record) for record in loaded.records],
     }
