@@ -154,14 +154,11 @@ def judged(request: Request) -> Outcome:
     window, why = given.window_for(runs, request.window)
     measured = given.measure(ordered.runs, window)
     failed, unlike = given.unlike(ordered, arms[0], arms)
-    compared = compare(
-        given.runs_frame(ordered, measured),
-        arms[0],
-        arms=arms,
-        margin=request.margin,
-        not_judged=ordered.order.reason,
-        failed=failed,
-    )
+    frame = given.runs_frame(ordered, measured)
+    reason = ordered.order.reason
+    compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=reason, failed=failed)
+    if ordered.order.kind == "alternating" and (leak := given.leaking_drift(compared.drift)):
+        compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=leak, failed=failed)
     notes = (
         *ordered.order.notes,
         *ordered.notes,

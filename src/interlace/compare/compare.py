@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Comparison", "Comparisons", "compare"]
 
 
+LEAST_PART = 0.002
+
+
 @dataclass(frozen=True)
 class Comparisons:
     """All candidates against one baseline, and what concerns them all. `flags` are (round, arm, reason)."""
@@ -170,12 +173,21 @@ def _with_remarks(
         differences,
         rules.confidence,
         means=None if means is None else (means.verdict, means.sentence),
+        stalls=_ratios_part(one, means),
         unflagged=None if unflagged is None else unflagged.sentence,
         drift=drift,
         arm_index=k,
         flagged=bool(flags),
     )
     return replace(one, notes=notes)
+
+
+def _ratios_part(trimmed: Comparison, means: Comparison | None) -> bool:
+    """Tell whether plain means give another ratio: by more than a quarter of the interval's half width."""
+    if means is None or not (trimmed.ratio and means.ratio and trimmed.low and trimmed.high):
+        return False
+    half = 0.5 * math.log(trimmed.high / trimmed.low)
+    return abs(math.log(means.ratio / trimmed.ratio)) > max(LEAST_PART, 0.25 * half)
 
 
 def _for_fewer(rules: Rules, rounds: int) -> Rules:

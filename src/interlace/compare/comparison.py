@@ -179,7 +179,7 @@ def _needed(found: Estimate, k: int, table: CompleteRounds, rules: Rules) -> int
     if found.s_run is None:
         return None
     s_run = float(np.broadcast_to(found.s_run, found.effect.shape)[k])
-    if len(table.arms) == 2 and len(table.rounds) > 1:  # noqa: PLR2004 (4.5 takes the spread of the ratios)
+    if len(table.arms) == 2 and len(table.rounds) > 2:  # noqa: PLR2004 (4.5 takes the spread of the ratios; two show none)
         s_run = spread(table.log_stat) / math.sqrt(2.0)
     return rounds_needed(s_run, rules.margin, len(table.arms), rules.confidence)
 

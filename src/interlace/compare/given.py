@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import math
 import re
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,12 +19,14 @@ from interlace.stats.run import WindowStats, describe
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from interlace.stats.drift import Drift
     from interlace.steplog import StepLog
 
 DEFAULT_WINDOW = (51, 300)
 MOST_WARM_UP = 50
 WARM_UP_SHARE = 0.2
 LONG_PAUSE_S = 1800.0
+LEAST_LEAK = 0.002
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,19 @@ def unlike(ordered: Ordered, baseline: str, arms: Sequence[str]) -> tuple[dict[s
 
 def _listed(sizes: set[int | None]) -> str:
     return ", ".join(str(size) for size in sorted(size for size in sizes if size is not None))
+
+
+def leaking_drift(drift: Drift | None) -> str | None:
+    """Say why runs in the order ABAB are not judged: they drifted, and that order leaves the drift in the ratio.
+
+    Under a drift of 3 % such sweeps are called wrong in up to 41 % of the cases (docs/verdicts.md).
+    """
+    if drift is None or abs(drift.total) <= max(drift.half, LEAST_LEAK):
+        return None
+    size = 100.0 * math.expm1(drift.total)
+    return (
+        f"the runs drifted by {size:+.1f} % and the order ABAB leaves a part of it in the ratio; measure in ABBA order"
+    )
 
 
 def _start_s(ordered: Ordered, position: int) -> float | None:

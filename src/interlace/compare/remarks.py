@@ -36,6 +36,7 @@ def candidate(
     confidence: float,
     *,
     means: tuple[Verdict, str] | None,
+    stalls: bool,
     unflagged: str | None,
     drift: Drift | None,
     arm_index: int,
@@ -44,12 +45,14 @@ def candidate(
     """Write the notes on one candidate: stalls, flagged rounds, drift, exact tests from six rounds on.
 
     `judged` is verdict, low, high; `differences` are the log ratios by round; `means` and `unflagged` are the
-    same comparison from plain means and without flagged rounds.
+    same comparison from plain means and without flagged rounds; `stalls` tells that the ratio of the means is
+    another one, not just their spread.
     """
     verdict, low, high = judged
     notes = []
     if means is not None and means[0] not in (verdict, "not judged"):
-        notes.append(f"plain means of all steps say {means[1]}: the difference is in the stalls, which are a real cost")
+        why = "the difference is in the stalls, which are a real cost" if stalls else "they spread more from run to run"
+        notes.append(f"plain means of all steps say {means[1]}: {why}")
     if unflagged is not None:
         notes.append(f"without flagged rounds: {unflagged}")
     if drift is not None and low is not None and high is not None:

@@ -69,7 +69,8 @@ def _warnings(median_s: float, mean_s: float, outliers: tuple[tuple[int, float],
 def _chosen_window(steps: list[int], asked: tuple[int, int] | None) -> tuple[int, int, str]:
     if asked:
         return *asked, "as asked"
-    if steps[0] <= DEFAULT_WINDOW[0] and steps[-1] >= DEFAULT_WINDOW[1]:
+    inside = sum(DEFAULT_WINDOW[0] <= step <= DEFAULT_WINDOW[1] for step in steps)
+    if steps[0] <= DEFAULT_WINDOW[0] and steps[-1] >= DEFAULT_WINDOW[1] and inside:
         return *DEFAULT_WINDOW, "the default window"
     if len(steps) == 1:
         return steps[0], steps[0], "the only step there is"
