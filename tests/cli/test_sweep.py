@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlace import process
 from interlace.cli import main
 from tests.conftest import interlace
 
@@ -151,7 +152,6 @@ def test_a_sweep_killed_at_any_moment_is_resumed_without_repeating_what_was_fini
 ) -> None:
     argv = [sys.executable, "-m", "interlace", "sweep", "workload=command", *QUICK]
     argv += [f"workload.command=python {trainer} 6 0.1", "env.A=1,2"]
-    argv = [a.replace("env.A", "+env.A") for a in argv]
     orchestrator = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while len(list(tmp_path.glob("outputs/*/*/runs/*/started.json"))) < 2 and time.monotonic() < deadline:
@@ -190,6 +190,7 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
     assert orchestrator.returncode == 130
     assert "interlace resume" in stdout
     assert "what was measured is kept" in stderr
+    assert process.members(None, f"{folder_of(tmp_path)}/runs/") == []
 
 
 @pytest.mark.parametrize(
@@ -228,6 +229,59 @@ def test_a_mistake_costs_one_clear_message_and_exit_code_2(
     assert captured.err.startswith("interlace: error: ")
     assert message in captured.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_closed_terminal_leaves_no_rank_behind_and_the_sweep_goes_on_from_any_folder(
+    tmp_path: Path, trainer: Path, number: signal.Signals
+) -> None:
+    argv = [sys.executable, "-m", "interlace", "sweep", "workload=command", *QUICK]
+    argv += [f"workload.command=python {trainer.name} 6 0.2", "env.A=1,2"]
+    orchestrator = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("outputs/*/*/runs/*/started.json")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    orchestrator.send_signal(number)
+    assert orchestrator.wait(timeout=60) == 130
+    sweep = folder_of(tmp_path)
+    assert process.members(None, f"{sweep}/runs/") == []
+    (tmp_path / "elsewhere").mkdir()
+
+    ended = interlace("resume", str(sweep), cwd=tmp_path / "elsewhere")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "interlace sweep workload=command" in (sweep / "report.md").read_text()
+    again = interlace("resume", str(sweep), cwd=tmp_path / "elsewhere")
+    assert "nothing is left to measure" in again.stderr
+
+
+@pytest.mark.slow
+def test_awkward_subjects_and_a_calling_git_hooks_variables_do_no_harm(
+    tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / "src" / "speed.py").write_text("STEP_S = 0.02\n")
+    git(repo, "commit", "-qam", "[core] [/foo] quick | [bold]")
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+
+    ended = swept(tmp_path, *commits(tmp_path, repo), "commit=HEAD~3,HEAD", "rounds=1")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "[core] [/foo] quick | [bold]" in ended.stdout
+
+
+@pytest.mark.slow
+def test_a_sweep_of_runs_shorter_than_the_window_is_saved_by_another_window(tmp_path: Path, trainer: Path) -> None:
+    arms = f"workload.command='python {trainer} 12 0.01','python {trainer} 12 0.02'"
+    ended = swept(tmp_path, "workload.steps=null", "measure.window=[51,300]", arms)
+    assert ended.returncode == 1
+    assert "interlace report DIR --window 2:12" in ended.stdout
+    sweep = folder_of(tmp_path)
+
+    saved = interlace("report", str(sweep), "--window", "3:12", "--json", cwd=tmp_path)
+
+    assert [arm["runs"] for arm in json.loads(saved.stdout)["arms"]] == [2, 2]
+    assert json.loads(saved.stdout)["window"] == [3, 12]
 
 
 @pytest.mark.slow
