@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from interlace.compare import ArmSummary, Comparison, Comparisons, compare, summarise_arm
+from interlace.compare import ArmSummary, Comparison, Comparisons, compare, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
-from interlace.compare.pays import RunCost, break_even, words
+from interlace.compare.pays import RunCost, payback
 from interlace.compare.step_notes import in_window, settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 ADAPTIVE_CONFIDENCE = 0.97
 NEEDED = ("step", "rank", "step_s", "end_s")
-MANY = 3
-"""From this many candidates on, those that are not worth having are listed by themselves."""
 
 
 @dataclass(frozen=True)
@@ -140,13 +138,6 @@ def confidence_of(loaded: LoadedSweep) -> float:
     return max(ADAPTIVE_CONFIDENCE, config.stats.confidence) if chosen else config.stats.confidence
 
 
-def rejected(candidates: Sequence[Comparison]) -> tuple[str, ...]:
-    """Name the settings that were measured and are not worth having: only where there were several to choose from."""
-    if len(candidates) < MANY:
-        return ()
-    return tuple(one.arm for one in candidates if one.verdict in ("within noise", "slower"))
-
-
 def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladder | None:
     config = loaded.sweep.config
     if not (config.cumulative or config.commits) or loaded.plan.order == "sequential":
@@ -159,18 +150,12 @@ def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladd
 
 
 def _payback(loaded: LoadedSweep, counted: Sequence[Counted]) -> list[str]:
-    first = loaded.window[0]
-    costs: dict[str, list[RunCost]] = {}
+    names = loaded.sweep.names
+    costs: dict[str, list[RunCost]] = {name: [] for name in names.values()}
     for one in sorted(counted, key=lambda one: one.record.started_at):
         summary = one.seen.summary
-        cost = RunCost(summary.before_s or 0.0, summary.stat_s, one.record.wall_s)
-        costs.setdefault(one.attempt.run.arm, []).append(cost)
-    lines = []
-    for arm in loaded.sweep.arms:
-        if arm.slug != loaded.sweep.baseline:
-            found = break_even(costs.get(loaded.sweep.baseline, []), costs.get(arm.slug, []), first)
-            lines += [words(arm.name, found)] if found else []
-    return lines
+        costs[names[one.attempt.run.arm]].append(RunCost(summary.before_s or 0.0, summary.stat_s))
+    return payback(names[loaded.sweep.baseline], costs, loaded.window[0])
 
 
 STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]

@@ -430,3 +430,15 @@ def test_no_compare_loads_torch_or_hydra_or_scipy_stats(abba: dict[str, str]) ->
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_cumulative_arms_are_also_compared_with_the_one_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = write_runs(tmp_path, "ABCCBACBAABC", {"A": 0.030, "B": 0.025, "C": 0.0251})
+
+    assert run([f"base={logs['A']}", f"one={logs['B']}", f"two={logs['C']}", "--ladder"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    assert any(line.split()[:2] == ["commit", "change"] for line in lines)
+    assert any(line.startswith("in all: two against base, 1.") for line in lines)

@@ -33,6 +33,7 @@ of per-rank logs is one run.
   reader=NAME      how to read the logs (default: recognised)
   pattern=REGEX    your own line, with named groups step and step_s
   unit=s|ms|us     unit of the times under pattern=
+  --ladder         the arms are cumulative: also compare each with the one before it, in the order given
   --json           one JSON object a candidate, one a line
 
 example: interlace compare baseline=a1.log,a2.log candidate=b1.log,b2.log order=ABBA
@@ -52,6 +53,7 @@ class Request:
     pattern: str | None = None
     unit: Any = "s"
     as_json: bool = False
+    ladder: bool = False
 
 
 def run(argv: list[str]) -> int:
@@ -93,6 +95,7 @@ def parse(argv: list[str]) -> Request:
         pattern=options.get("pattern"),
         unit=_unit(options.get("unit", "s")),
         as_json="--json" in argv,
+        ladder="--ladder" in argv,
     )
 
 
@@ -101,11 +104,13 @@ def _split(argv: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     options: dict[str, str] = {}
     named: dict[str, str] = {}
     for word in argv:
-        if word == "--json":
+        if word in ("--json", "--ladder"):
             continue
         key, equals, value = word.partition("=")
         if word.startswith("-"):
-            raise UsageError(f"unknown option {word!r}: options are {', '.join(f'{o}=' for o in OPTIONS)} and --json")
+            raise UsageError(
+                f"unknown option {word!r}: options are {', '.join(f'{o}=' for o in OPTIONS)} and --json, --ladder"
+            )
         if not equals or not key or not value:
             raise UsageError(f"{word!r}: expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}")
         target = options if key in OPTIONS else named
@@ -145,7 +150,9 @@ def judged(request: Request) -> Outcome:
     """Read, measure and compare. Raises ReadError for a log that cannot be used, naming it."""
     from interlace.compare import given  # noqa: PLC0415 (--help loads no pandas)
     from interlace.compare.compare import compare  # noqa: PLC0415
+    from interlace.compare.ladder import climb  # noqa: PLC0415
     from interlace.compare.outcome import Outcome  # noqa: PLC0415
+    from interlace.compare.pays import RunCost, payback  # noqa: PLC0415
     from interlace.compare.step_notes import log_notes  # noqa: PLC0415
 
     arms = tuple(request.arms)
@@ -167,7 +174,18 @@ def judged(request: Request) -> Outcome:
         *compared.notes,
         *log_notes(ordered.runs, measured, window),
     )
-    return Outcome(arms, ordered, measured, compared, window, why, notes)
+    costs = {
+        arm: [
+            RunCost(stats.summary.before_s or 0.0, stats.summary.stat_s)
+            for run, stats in zip(ordered.runs, measured, strict=True)
+            if run.arm == arm
+        ]
+        for arm in arms
+    }
+    rungs = climb(frame, arms, margin=request.margin) if request.ladder and reason is None else None
+    return Outcome(
+        arms, ordered, measured, compared, window, why, notes, tuple(payback(arms[0], costs, window[0])), rungs
+    )
 
 
 def _read(arm: str, path: Path, request: Request) -> GivenRun:

@@ -13,6 +13,8 @@ from interlace.stats.interval import Estimate, estimate, noise_floor, rounds_nee
 from interlace.stats.multiple import holm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from interlace.compare.rounds import CompleteRounds
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 ONE_ROUND = "one complete round only; runs of one arm differ too, and one round does not show by how much"
 NO_ROUND = "no round has a finished run of every compared arm"
+MANY_CANDIDATES = 3
+"""From this many candidates on, those that are not worth having are listed by themselves."""
+
 NO_SPREAD = "every round gave exactly the same ratio; the recorded times are too coarse to show any noise"
 
 
@@ -187,3 +192,10 @@ def _needed(found: Estimate, k: int, table: CompleteRounds, rules: Rules) -> int
 def log_range(logs: Floats) -> tuple[float, float]:
     """Return the smallest and the largest ratio of an array of log ratios."""
     return math.exp(float(logs.min())), math.exp(float(logs.max()))
+
+
+def rejected(candidates: Sequence[Comparison]) -> tuple[str, ...]:
+    """Name the settings that were measured and are not worth having: only where there were several to choose from."""
+    if len(candidates) < MANY_CANDIDATES:
+        return ()
+    return tuple(one.arm for one in candidates if one.verdict in ("within noise", "slower"))

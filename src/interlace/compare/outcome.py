@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from interlace.compare.compare import Comparisons
     from interlace.compare.given import Ordered
+    from interlace.compare.ladder import Ladder
     from interlace.schema import StepSummary
     from interlace.stats.run import WindowStats
 
@@ -23,6 +24,8 @@ class Outcome:
     window: tuple[int, int]
     window_why: str
     notes: tuple[str, ...] = ()
+    payback: tuple[str, ...] = ()
+    ladder: Ladder | None = None
 
     def summaries(self, arm: str) -> list[StepSummary]:
         """Return the step summaries of the runs of one arm, in the order in which they were made."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 LEAST_ONCE_S = 1.0
 """A difference in the steps before the window below this is start-up noise, not a price."""
@@ -15,11 +15,10 @@ LEAST_ONCE_S = 1.0
 
 @dataclass(frozen=True)
 class RunCost:
-    """One run: seconds of all steps before the window, of one step inside it, and of the whole run."""
+    """One run: seconds of all steps before the window, and of one step inside it."""
 
     before_s: float
     step_s: float
-    wall_s: float
 
 
 @dataclass(frozen=True)
@@ -82,3 +81,11 @@ def words(arm: str, found: BreakEven) -> str:
     if found.cold_once_s is None:
         return warm
     return f"{warm} with a warm compile cache, {found.cold_steps} ({found.cold_once_s:.1f} s) with a cold one"
+
+
+def payback(baseline: str, costs: Mapping[str, Sequence[RunCost]], window_first: int) -> list[str]:
+    """Write a line for each arm that pays something once; `costs` maps arm -> its runs as they were made."""
+    found = {
+        arm: break_even(costs.get(baseline, []), runs, window_first) for arm, runs in costs.items() if arm != baseline
+    }
+    return [words(arm, one) for arm, one in found.items() if one is not None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlace.compare.summary import ArmSummary, summarise_arm
-from interlace.report.table import arms_table, judgement_lines
+from interlace.report.table import arms_table, further_lines, judgement_lines, ladder_table
 from interlace.report.terminal import print_lines, rich_table, stdout
 
 if TYPE_CHECKING:
@@ -23,6 +23,10 @@ def show(outcome: Outcome) -> None:
         rows.append(summarise_arm(row, runs))
     console.print(rich_table(arms_table(rows), console.width))
     print_lines(console, judgement_lines(outcome.compared.candidates))
+    if outcome.ladder is not None:
+        console.print(rich_table(ladder_table(outcome.ladder, rows), console.width))
+        print_lines(console, [f"in all: {outcome.ladder.total}", *outcome.ladder.notes])
+    print_lines(console, further_lines(outcome.compared.candidates, outcome.payback))
     print_lines(console, how_taken(outcome))
     print_lines(console, [f"note: {note}" for note in outcome.notes], "dim")
 

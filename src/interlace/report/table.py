@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlace.compare.comparison import MANY_CANDIDATES, rejected
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
 MS_PER_S = 1000.0
 LONG_S = 10.0
 """From here on a step time is written in seconds."""
-MANY = 3
-"""From this many candidates on, picking the best needs a warning."""
 SHOWN_RESOLUTION = 1e-5
 """A finer resolution than this is not worth a line."""
 
@@ -140,13 +140,13 @@ def seconds(value_s: float | None) -> str:
     return "" if value_s is None else f"{value_s:.{2 if value_s < 10 else 1}f} s"  # noqa: PLR2004 (powers of ten)
 
 
-def further_lines(analysis: Analysis) -> list[str]:
+def further_lines(comparisons: Sequence[Comparison], payback: Sequence[str]) -> list[str]:
     """Return what several candidates come to together: rejected settings, the price of what pays once."""
-    lines = list(analysis.payback)
-    if analysis.rejected:
-        lines.append(f"measured against the noise floor, rejected: {', '.join(analysis.rejected)}")
-    faster = [one for one in analysis.comparisons if one.verdict == "faster" and one.ratio is not None]
-    if len(analysis.comparisons) >= MANY and faster:
+    lines = list(payback)
+    if unwanted := rejected(comparisons):
+        lines.append(f"measured against the noise floor, rejected: {', '.join(unwanted)}")
+    faster = [one for one in comparisons if one.verdict == "faster" and one.ratio is not None]
+    if len(comparisons) >= MANY_CANDIDATES and faster:
         best = min(faster, key=lambda one: one.ratio or 1.0)
         lines.append(
             f"the best of several looks better than it is: measure {best.arm} against the baseline alone "
