@@ -117,23 +117,15 @@ def _explain(error: BaseException) -> str:
 # ---------------------------------------------------------------- arguments
 
 
-def quote(value: str) -> str:
-    r"""Write a string as a Hydra override value that parses back to exactly that string.
+def _quote_text(value: str) -> str:
+    r"""Quote a value so that Hydra takes it as it stands; `${...}` stays an interpolation, quotes already there are kept.
 
-    Hydra unescapes a quote and the backslashes in front of it (and nothing else), so only those are doubled;
-    `${` would be an interpolation, so it is escaped for OmegaConf.
+    Hydra unescapes a quote and the backslashes in front of it (and nothing else), so only those are doubled.
     """
-    return _quoted(re.sub(r"(\\*)\$\{", lambda m: m[1] * 2 + r"\${", value))
-
-
-def _quoted(value: str) -> str:
+    if value == "null" or _is_quoted(value):
+        return value
     value = re.sub(r"(\\*)'", lambda m: m[1] * 2 + r"\'", value)
     return "'" + re.sub(r"(\\+)$", lambda m: m[1] * 2, value) + "'"
-
-
-def _quote_text(value: str) -> str:
-    """Quote a value typed by the user; `${...}` stays an interpolation, and quotes already there are kept."""
-    return value if value == "null" or _is_quoted(value) else _quoted(value)
 
 
 def _is_quoted(value: str) -> bool:
