@@ -118,7 +118,7 @@ def _explain(error: BaseException) -> str:
 
 
 def _quote_text(value: str) -> str:
-    r"""Quote a value so that Hydra takes it as it stands; `${...}` stays an interpolation, quotes already there are kept.
+    r"""Quote a value so that Hydra takes it as it stands; `${...}` stays an interpolation, and given quotes are kept.
 
     Hydra unescapes a quote and the backslashes in front of it (and nothing else), so only those are doubled.
     """
