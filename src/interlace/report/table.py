@@ -47,7 +47,9 @@ HEADER = (
     "GPU memory", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
 )  # fmt: skip
 OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run", "samples/s", "tokens/s"})
-LEAST_NEEDED = ("change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "ratio", "commit", "runs")
+LEAST_NEEDED = (
+    "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "GPU memory", "ratio", "commit", "runs",
+)  # fmt: skip
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
 

@@ -147,10 +147,17 @@ class TerminalObserver:
                 self._live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
     def _line(self, steps_seen: int, elapsed_s: float) -> str:
-        left_s = max(0.0, estimate_left_s(self._total - self._number + 1, self._done) - elapsed_s)
+        left_s = max(0.0, self._estimate_s(steps_seen, elapsed_s) - elapsed_s)
         of = f" of {self._steps}" if self._steps else ""
         rate = self._rate(steps_seen, elapsed_s)
         return f"{self._where()}  step {steps_seen}{of}  {rate}  about {minutes(left_s)} left"
+
+    def _estimate_s(self, steps_seen: int, elapsed_s: float) -> float:
+        """Estimate the time of this run and those after it: from finished ones, else from this one's own pace."""
+        runs = self._total - self._number + 1
+        if not self._done and steps_seen and self._steps:
+            return runs * elapsed_s * max(1.0, self._steps / steps_seen)
+        return estimate_left_s(runs, self._done)
 
     def _rate(self, steps_seen: int, elapsed_s: float) -> str:
         """Return the steps per second since the first one was seen: start-up is no training."""

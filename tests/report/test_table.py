@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import pytest
+
+from interlace.compare import ArmSummary, Comparison
+from interlace.report.table import (
+    Table,
+    arms_table,
+    count,
+    judgement_lines,
+    milliseconds,
+    narrowed,
+    per_cent,
+    with_range,
+)
+
+BASELINE = ArmSummary(
+    "baseline", 2, 2, baseline=True, median_s=0.028, low_s=0.027, high_s=0.029, p90_s=0.033, max_s=0.168,
+    step1_s=12.6, wall_s=52.0,
+)  # fmt: skip
+CANDIDATE = ArmSummary(
+    "compiled", 2, 2, median_s=0.013, low_s=0.013, high_s=0.013, p90_s=0.015, max_s=0.017, step1_s=26.8, wall_s=63.0,
+    peak_mib=10854.0, comparison=Comparison("compiled", "baseline", "faster", "faster: 53 % less", ratio=0.465),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value_s", "text"),
+    [(0.004567, "4.567 ms"), (0.02804, "28.04 ms"), (0.1512, "151.2 ms"), (1.204, "1204 ms"), (12.74, "12.7 s")],
+)  # fmt: skip
+def test_step_times_have_about_four_figures(value_s: float, text: str) -> None:
+    assert milliseconds(value_s) == text
+
+
+def test_a_median_stands_with_the_range_of_its_runs_as_in_pull_requests() -> None:
+    assert with_range(0.028, 0.027, 0.029) == "28.00 ms (27.00 / 29.00)"
+    assert with_range(0.013, 0.013, 0.013) == "13.00 ms"
+
+
+def test_the_table_has_a_row_an_arm_and_no_column_that_nobody_fills() -> None:
+    table = arms_table([BASELINE, CANDIDATE])
+
+    assert table.header == (
+        "arm", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run", "GPU memory", "ratio",
+        "speed-up", "verdict",
+    )  # fmt: skip
+    assert table.rows[1] == (
+        "compiled", "2", "13.00 ms", "15.00 ms", "17.00 ms", "26.8 s", "63.0 s (0.83x)", "10.6 GiB", "0.465", "2.15x",
+        "faster",
+    )  # fmt: skip
+
+
+def test_an_arm_whose_runs_are_missing_says_how_many_there_are() -> None:
+    (row,) = arms_table([ArmSummary("a", 1, 4)]).rows
+
+    assert row[:3] == ("a", "1 of 4", "-")
+
+
+def test_a_narrow_terminal_loses_the_columns_that_say_least_and_never_the_verdict() -> None:
+    wide = arms_table([BASELINE, CANDIDATE])
+
+    assert narrowed(wide, 200) == wide
+    assert narrowed(wide, 80).header == ("arm", "runs", "median step (range of runs)", "ratio", "speed-up", "verdict")
+    assert narrowed(wide, 10).header == ("arm", "median step (range of runs)", "speed-up", "verdict")
+
+
+def test_aligned_columns_stay_aligned_when_others_go() -> None:
+    table = Table(("arm", "run", "ratio", "verdict"), (("a" * 30, "1", "2", "x"),), frozenset({1, 2}))
+
+    assert narrowed(table, 52).header == ("arm", "ratio", "verdict")
+    assert narrowed(table, 52).numeric == frozenset({1})
+
+
+def test_what_a_verdict_rests_on_stands_under_it() -> None:
+    one = Comparison(
+        "b", "a", "faster", "faster: 2.0 % less time per step", ratio=0.98, round_ratios=(0.979, 0.981),
+        noise_floor=0.0039, noise_floor_source="own spread, df 6", notes=("sign-flip p = 0.03",),
+    )  # fmt: skip
+
+    assert judgement_lines([one]) == [
+        "b: faster: 2.0 % less time per step",
+        "  ratio by round: 0.9790 0.9810",
+        "  sign-flip p = 0.03",
+        "noise floor: +-0.39 % (own spread, df 6)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0039, "0.39 %"), (0.04, "4 %"), (1.1, "110 %"), (3e-35, "under 0.01 %")]
+)
+def test_shares_are_written_without_exponents(share: float, text: str) -> None:
+    assert per_cent(share) == text
+
+
+def test_one_is_singular() -> None:
+    assert (count(1, "run"), count(2, "run"), count(0, "run")) == ("1 run", "2 runs", "0 runs")

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING
+
+from interlace.load import load
+from interlace.report.written import write_report
+from tests.handmade import CONFIG, on_disk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_every_form_of_the_report_is_written(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+
+    write_report(loaded)
+
+    path = loaded.sweep_dir.path
+    markdown = (path / "report.md").read_text()
+    assert markdown.startswith("## s: step time of the slowest rank, steps 1 to 20; 4 of 4 rounds complete")
+    assert "| a | 4 |" in markdown
+    assert "### How it was measured" in markdown
+    report = json.loads((path / "report.json").read_text())
+    assert (report["baseline"], [arm["name"] for arm in report["arms"]]) == ("a", ["a", "b"])
+    assert len(report["runs"]) == 8
+
+
+def test_tables_for_programs_hold_numbers_with_their_unit_in_the_header(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+
+    write_report(loaded)
+
+    with (loaded.sweep_dir.path / "tables" / "arms.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["name"] for row in rows] == ["a", "b"]
+    assert 0.09 < float(rows[0]["median_s"]) < 0.11
+    assert float(rows[1]["ratio"]) == loaded.analysis.comparisons[0].ratio
+
+
+def test_a_pipe_in_a_name_does_not_break_the_table(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    lines = (loaded.sweep_dir.path / "sweep.yaml").read_text().replace("name: b\n", "name: b|c\n")
+    (loaded.sweep_dir.path / "sweep.yaml").write_text(lines)
+
+    write_report(load(loaded.sweep_dir.path))
+
+    assert "| b\\|c |" in (loaded.sweep_dir.path / "report.md").read_text()
+
+
+def test_runs_that_are_not_ok_are_listed_with_their_logs(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, {"b": {2}})
+
+    write_report(loaded)
+
+    markdown = (loaded.sweep_dir.path / "report.md").read_text()
+    assert "### Runs that are not ok" in markdown
+    assert "failed: it broke" in markdown
