@@ -26,17 +26,26 @@ def only_sweep(tmp_path: Path, name: str) -> Path:
     return folder
 
 
-def test_the_quickstart_needs_nothing_and_tells_the_faster_arm_from_the_copy(tmp_path: Path) -> None:
+def quickstart_arms(tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any], Path, str]:
+    """Run the quickstart; its candidate, its copy, its folder and what it printed."""
+    tmp_path.mkdir()
     ended = interlace("sweep", cwd=tmp_path, timeout_s=600)
-
     assert ended.returncode == 0, ended.stdout + ended.stderr
     sweep = only_sweep(tmp_path, "quickstart")
     _, fused, copy = report_of(sweep)["arms"]
-    assert fused["comparison"]["verdict"] == "faster", ended.stdout
-    # One identical pair in twenty is called different by construction; a factor is not.
-    assert 0.7 < copy["comparison"]["ratio"] < 1.4, ended.stdout
-    assert copy["comparison"]["verdict"] != "not judged"
-    assert "interlace report" in ended.stdout
+    return fused["comparison"], copy["comparison"], sweep, ended.stdout
+
+
+def test_the_quickstart_needs_nothing_and_tells_the_faster_arm_from_the_copy(tmp_path: Path) -> None:
+    fused, copy, sweep, printed = quickstart_arms(tmp_path / "one")
+    if (fused["verdict"], copy["verdict"]) != ("faster", "within noise"):
+        # One identical pair in twenty is called different by construction, and another tenant of the machine may
+        # have been at work: twice in a row is neither.
+        fused, copy, sweep, printed = quickstart_arms(tmp_path / "two")
+
+    assert fused["verdict"] == "faster", printed
+    assert copy["verdict"] == "within noise", printed
+    assert "interlace report" in printed
     run = sweep / "runs" / "001-r1-baseline"
     assert [rank["world_size"] for rank in json.loads((run / "placement.json").read_text())] == [2, 2]
     assert json.loads((run / "record.json").read_text())["world_size_found"] == 2
