@@ -22,6 +22,14 @@ def test_a_sweep_is_remembered_and_earlier_ones_of_its_node_and_workload_come_ba
     assert len(recall(path)) == 6
 
 
+def test_a_sweep_that_is_resumed_is_remembered_once(tmp_path: Path) -> None:
+    path = tmp_path / "noise.jsonl"
+    remember(TODAY, path)
+
+    assert remember(TODAY, path) == []
+    assert recall(path) == [TODAY]
+
+
 def test_a_torn_line_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "noise.jsonl"
     remember(TODAY, path)

@@ -48,8 +48,12 @@ def history_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 def remember(noise: Noise, path: Path) -> list[Noise]:
     """Append one sweep; return the earlier ones of its node and workload. A file it cannot use is left alone."""
-    before = [one for one in recall(path) if (one.node, one.workload) == (noise.node, noise.workload)]
-    before = [one for one in before if one.sweep != noise.sweep]
+    known = recall(path)
+    before = [
+        one for one in known if (one.node, one.workload) == (noise.node, noise.workload) and one.sweep != noise.sweep
+    ]
+    if any(one.sweep == noise.sweep for one in known):
+        return before
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
