@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from interlace.files import SweepDir, write_json
-from interlace.load import load
+from interlace.loaded import load
 from interlace.plan import add_round, make_plan
 from interlace.records import write_record
 from interlace.schema import Arm, Cause, RunRecord, Sweep
@@ -20,7 +20,7 @@ from interlace.sweepfile import write_sweep
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlace.load import LoadedSweep
+    from interlace.loaded import LoadedSweep
 
 CONFIG = SweepConfig(
     "s", WorkloadConfig("w", command="x"), RanksConfig("plain"), rounds=4, burn_in=False,

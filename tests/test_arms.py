@@ -111,6 +111,17 @@ def test_an_arm_that_sets_a_swept_key_is_refused_because_its_name_would_not_say_
     assert message == "arm 'fast' sets workload.fused, which is swept over as well; do one of both"
 
 
+def test_an_arms_environment_that_is_swept_as_well_is_refused_too() -> None:
+    message = refusal(replace(CONFIG, arms=TWO), axis("++env.A", "1", "2"))
+
+    assert message == "arm 'fast' sets env.A, which is swept over as well; do one of both"
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "MAX_TOKENS", "AUTHOR", "NCCL_DEBUG"])
+def test_a_harmless_name_is_no_secret(name: str) -> None:
+    assert built(replace(CONFIG, arms=TWO, env={name: "x"})).arms[0].config.env == {name: "x"}
+
+
 def test_a_secret_is_refused_because_what_a_sweep_sets_is_written_down() -> None:
     assert "env.HF_TOKEN looks like a secret" in refusal(replace(CONFIG, arms=TWO, env={"HF_TOKEN": "x"}))
 

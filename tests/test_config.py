@@ -167,6 +167,12 @@ def test_environments_are_swept_from_the_shell_like_any_key() -> None:
     assert [axis.labels for axis in requested("env.A=1,2").axes] == [("1", "2")]
 
 
+def test_flags_may_stand_anywhere() -> None:
+    arguments = ["workload.width=8,16", "-m", "rounds=2", "--config-dir", "my"]
+
+    assert prepare_arguments(arguments) == ["-m", "--config-dir", "my", "workload.width=8,16", "rounds=2"]
+
+
 def test_printing_the_configuration_takes_the_first_value_of_each_axis() -> None:
     assert prepare_arguments(["--cfg", "job", "-m", "commit=a,b"]) == ["--cfg", "job", "commit='a'"]
 

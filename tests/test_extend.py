@@ -11,7 +11,7 @@ from tests.handmade import ADAPTIVE, CONFIG, on_disk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interlace.load import LoadedSweep
+    from interlace.loaded import LoadedSweep
     from interlace.schema import Plan
 
 

@@ -151,6 +151,16 @@ def test_an_interrupt_while_a_finished_program_is_cleared_up_is_not_lost() -> No
         interrupted()
 
 
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored_as_nohup_asks() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with process.stops_interrupt():
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_closed_terminal_and_a_polite_kill_are_like_ctrl_c(number: signal.Signals) -> None:
     def stopped() -> None:

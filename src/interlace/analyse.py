@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from interlace.load import LoadedSweep
+    from interlace.loaded import LoadedSweep
     from interlace.records import Attempt
     from interlace.schema import Arm, RunRecord
 
@@ -246,7 +246,7 @@ def _troubles(loaded: LoadedSweep) -> list[Trouble]:
             loaded.sweep.names[one.run.arm],
             one.record.status,
             one.record.cause.message if one.record.cause else "",
-            f"see runs/{one.path.name}/stderr.log",
+            f"see runs/{one.path.name}/{'stderr.log' if (one.path / 'stderr.log').is_file() else ''}",
         )
         for one in loaded.tries
         if one.record is not None and one.record.status != "ok" and one not in loaded.used

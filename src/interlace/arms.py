@@ -27,7 +27,9 @@ SWEEP_WIDE = (
 """Keys that belong to the sweep as a whole; an arm cannot have its own."""
 
 
-SECRET = re.compile(r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_KEY|CREDENTIAL", re.IGNORECASE)
+MOST_ROUNDS = 1000
+_NAMES = "TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY(_ID)?|PRIVATE_KEY|CREDENTIALS?|AUTH"
+SECRET = re.compile(rf"(^|_)({_NAMES})$|SECRET_", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -103,9 +105,11 @@ def _speaks_for_itself(key: str) -> bool:
 def _refuse_twice(points: Sequence[Point], axes: Sequence[Axis]) -> None:
     """Refuse a key that an arm sets and the shell sweeps: the arm's name would not say what it is."""
     for point in points:
+        own = {override.lstrip("+~").partition("=")[0] for override in point.overrides}
+        own |= {f"env.{name}" for name in point.env}
         for axis in axes:
-            if any(override.lstrip("+~").partition("=")[0] == axis.key.lstrip("+") for override in point.overrides):
-                raise ConfigError(f"arm '{point.name}' sets {axis.key}, which is swept over as well; do one of both")
+            if (key := axis.key.lstrip("+~")) in own:
+                raise ConfigError(f"arm '{point.name}' sets {key}, which is swept over as well; do one of both")
 
 
 def _join(parts: Iterable[str]) -> str:
@@ -166,6 +170,8 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
         raise ConfigError(f"name={base.name}: a sweep's name is a folder name; output_dir says where it lies")
     if base.rounds < 1:
         raise ConfigError(f"rounds={base.rounds}: at least one round is needed (three for a verdict that counts)")
+    if base.rounds > MOST_ROUNDS:
+        raise ConfigError(f"rounds={base.rounds}: more than {MOST_ROUNDS} rounds are a mistake")
     for arm in arms:
         _check_arm(arm, base)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace import source
-from interlace.errors import ConfigError
+from interlace.errors import ConfigError, SourceError
 from interlace.files import write_json
 from interlace.launch import arm_env
 from interlace.schema import Axis
@@ -51,7 +51,8 @@ def resolve_commits(sweep: Sweep) -> Sweep:
     notes: list[str] = []
     for repo in sorted({arm.config.source.repo for arm in arms if arm.sha and arm.config.source.repo}):
         here = [arm for arm in arms if arm.config.source.repo == repo and arm.config.commit]
-        if not here:
+        trees = [arm for arm in arms if arm.config.source.repo == repo and not arm.config.commit]
+        if not here or trees:  # with an arm that is the working tree, edits are measured and said
             continue
         commits = [source.resolve_commit(Path(repo).expanduser(), arm.sha or "") for arm in here]
         notes += source.refuse_dirty(Path(repo).expanduser(), commits, sweep.config.source.dirty)
@@ -86,7 +87,7 @@ def checked_out(sweep: Sweep, log_dir: Path, say: Callable[[str], None]) -> Iter
         for repo, cache in sorted({_shelf(arm) for arm in sweep.arms if arm.config.source.repo}, key=str):
             held.enter_context(source.hold_worktrees(repo, cache))
         notes: list[str] = []
-        trees = {arm.slug: _check_out(arm, log_dir, say, notes) for arm in sweep.arms}
+        trees = {arm.slug: _check_out(arm, log_dir, say, notes) for arm in sweep.arms if arm.measure}
         write_json(log_dir / "sources.json", {"trees": trees, "notes": notes})
         yield trees
 
@@ -118,9 +119,15 @@ def _worktree(arm: Arm, log_dir: Path, say: Callable[[str], None], notes: list[s
     if config.source.setup:
         env = _environ(config, tree)
         log = log_dir / f"setup-{arm.slug}.log"
-        for note in source.run_setup(tree, config.source.setup, env, config.source.setup_timeout_s, log):
+        changes = source.run_setup(tree, config.source.setup, env, config.source.setup_timeout_s, log)
+        notes += [f"{arm.name}: {note}" for note in changes]
+        for note in changes:
             say(f"note: {arm.name}: {note}")
-            notes.append(f"{arm.name}: {note}")
+    elif changes := source.changed_by_setup(tree):
+        raise SourceError(
+            f"the worktree of {arm.name} ({tree}) is not what was committed: {changes[0]}, in an earlier sweep; "
+            "give the same source.setup, or remove it with: interlace clean --yes"
+        )
     return tree
 
 

@@ -140,7 +140,8 @@ def prepare_arguments(argv: Sequence[str]) -> list[str]:
     `commit=5e81234` would be infinity and `1234567` an integer. With nothing that defines arms, the quickstart
     is asked for. Where Hydra is only to print something, the first value of every axis stands for it.
     """
-    prepared = [_prepare(argument) for argument in argv]
+    flags, words = _flags_first(argv)
+    prepared = [*flags, *(_prepare(word) for word in words)]
     defining = re.compile(r"[+~]*(workload|sweeps|commit|commits|arms)(@[^=]*)?=")
     axes = [argument for argument in prepared if _is_axis(argument)]
     if not axes and not any(defining.match(argument) for argument in prepared):
@@ -148,6 +149,26 @@ def prepare_arguments(argv: Sequence[str]) -> list[str]:
     if any(_asks_hydra(argument) for argument in prepared):
         return [_first_value(one) if one in axes else one for one in prepared if one not in ("-m", "--multirun")]
     return prepared if {"-m", "--multirun"}.intersection(prepared) else ["--multirun", *prepared]
+
+
+VALUED = frozenset(
+    "--config-dir -cd --config-name -cn --config-path -cp --package -p --cfg -c --info -i".split()  # noqa: SIM905
+)
+
+
+def _flags_first(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Tell flags (with their values) from overrides: Hydra's parser takes no flag between overrides."""
+    flags: list[str] = []
+    words: list[str] = []
+    rest = iter(argv)
+    for word in rest:
+        if not word.startswith("-"):
+            words.append(word)
+            continue
+        flags.append(word)
+        if word in VALUED and (value := next(rest, None)) is not None:
+            flags.append(value)
+    return flags, words
 
 
 def _first_value(argument: str) -> str:
@@ -172,7 +193,7 @@ def _prepare(argument: str) -> str:
     if key == "measure.window":
         return re.sub(r"^measure\.window=(\d+):(\d+)$", r"measure.window=[\1,\2]", argument)
     if re.match(r"(workload\.)?env\.", key):
-        return f"+{argument}"
+        return f"++{argument}"
     return f"{key}={_quote_text(value)}" if key in TEXT_KEYS else argument
 
 

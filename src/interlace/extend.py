@@ -13,7 +13,7 @@ from interlace.plan import add_round
 from interlace.stats.interval import rounds_needed, t_quantile
 
 if TYPE_CHECKING:
-    from interlace.load import LoadedSweep
+    from interlace.loaded import LoadedSweep
     from interlace.schema import Plan
 
 HOPELESS = 2.0
@@ -24,7 +24,8 @@ def extended(loaded: LoadedSweep) -> Plan:
     """Return the plan with the one round that it needs next, or the plan as it is."""
     plan, config = loaded.plan, loaded.sweep.config
     if config.repeat_broken_rounds and (broken := repeatable_round(loaded)) is not None:
-        arms = sorted({run.arm for run in plan.runs if run.round == broken} - _ok_arms(loaded, broken))
+        missing = {run.arm for run in plan.runs if run.round == broken} - _ok_arms(loaded, broken)
+        arms = sorted(loaded.sweep.names[slug] for slug in missing)
         return add_round(plan, f"it repeats round {broken}, which {', '.join(arms)} did not finish", broken)
     return _adapted(loaded)
 

@@ -9,7 +9,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import msgspec
 
@@ -142,7 +142,7 @@ def open_sweep_dir(path: Path) -> SweepDir:
 @contextlib.contextmanager
 def locked(sweep_dir: SweepDir) -> Iterator[None]:
     """Hold the sweep for this process. Raises UsageError while another one is measuring in it."""
-    with (sweep_dir.path / ".lock").open("a") as stream:
+    with _lock_file(sweep_dir) as stream:
         for wait_s in (0.1, 0.3, 0.6, None):  # a look by `status` holds it for a moment
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -155,6 +155,13 @@ def locked(sweep_dir: SweepDir) -> Iterator[None]:
                     ) from None
                 time.sleep(wait_s)
         yield
+
+
+def _lock_file(sweep_dir: SweepDir) -> TextIO:
+    try:
+        return (sweep_dir.path / ".lock").open("a")
+    except OSError as error:
+        raise UsageError(f"{sweep_dir.path} cannot be written: {error.strerror}") from error
 
 
 def is_locked(sweep_dir: SweepDir) -> bool:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from interlace.settings import WorkloadConfig
+
 UNUSUAL = 2.0
 """Today's noise is worth a word when it is more than twice, or less than half, of what is usual."""
 
@@ -38,6 +40,12 @@ def node_key(fingerprint: Mapping[str, Any]) -> str:
     gpus = sorted(str(one.get("gpu", {}).get("uuid")) for one in fingerprint.get("gpus") or [])
     text = json.dumps([fingerprint.get("hostname"), gpus])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def workload_key(workload: WorkloadConfig) -> str:
+    """Return a name that two different programs do not share: the workload's, and a hash of what it runs."""
+    text = json.dumps([workload.command, workload.module, workload.settings], default=str, sort_keys=True)
+    return f"{workload.name}:{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def history_path(environ: Mapping[str, str] = os.environ) -> Path:

@@ -11,7 +11,7 @@ from interlace.schema import Extension
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from interlace.load import LoadedSweep
+    from interlace.loaded import LoadedSweep
     from interlace.records import Attempt
     from interlace.schema import Run
 
@@ -23,6 +23,8 @@ def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
     them. Raises UsageError where the sweeps are not of the same arms.
     """
     first = sweeps[0]
+    if len({one.sweep_dir.path for one in sweeps}) < len(sweeps):
+        raise UsageError("a sweep is given twice; its rounds would count twice")
     for other in sweeps[1:]:
         _refuse_others(first, other)
     joined = first

@@ -95,11 +95,13 @@ def _handled(numbers: Sequence[signal.Signals], handler: Callable[[int, FrameTyp
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = [signal.signal(number, handler) for number in numbers]
+    # What was ignored when we were started stays ignored: that is what nohup asks for.
+    heeded = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, handler) for number in heeded]
     try:
         yield
     finally:
-        for number, old in zip(numbers, before, strict=True):
+        for number, old in zip(heeded, before, strict=True):
             signal.signal(number, old)
 
 

@@ -440,5 +440,5 @@ def test_cumulative_arms_are_also_compared_with_the_one_before(
     assert run([f"base={logs['A']}", f"one={logs['B']}", f"two={logs['C']}", "--ladder"]) == 0
     lines = capsys.readouterr().out.splitlines()
 
-    assert any(line.split()[:2] == ["commit", "change"] for line in lines)
+    assert any(line.split()[:3] == ["row", "what", "changed"] for line in lines)
     assert any(line.startswith("in all: two against base, 1.") for line in lines)

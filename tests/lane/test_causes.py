@@ -97,6 +97,18 @@ def test_what_a_run_got_over_is_not_blamed_for_a_later_exception(harmless: str) 
     assert cause == Cause("exception", "exit code 1: RuntimeError: shape mismatch 3 vs 4", None, 1)
 
 
+def test_what_our_own_wrapper_says_explains_no_failure() -> None:
+    assert find_cause("interlace rank: unpinned: this node has one NUMA node\n", 1) == Cause(
+        "exit_code", "exit code 1", None, 1
+    )
+
+
+def test_a_trainer_that_gives_up_after_the_window_has_failed() -> None:
+    status, _, _ = judge(replace(DONE, steps_asked=None, returncode=1, text="loss is nan, giving up"))
+
+    assert status == "failed"
+
+
 def test_without_an_exception_the_last_line_explains() -> None:
     text = "starting\npython: can't open file 'train.py': [Errno 2] No such file or directory\n\n"
 

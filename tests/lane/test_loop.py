@@ -18,7 +18,7 @@ from interlace.lane import loop as execute_module
 from interlace.lane import watch
 from interlace.lane.lane import Lane, Silent
 from interlace.lane.loop import close_cut_runs, execute
-from interlace.load import load
+from interlace.loaded import load
 from interlace.monitor.off import NoGpus
 from interlace.plan import make_plan
 from interlace.records import remaining, write_record
@@ -243,6 +243,26 @@ def test_another_runs_log_is_never_taken_for_this_runs_own(tmp_path: Path) -> No
     assert {record.run.arm: record.status for record in ended} == {"writes": "ok", "silent": "failed"}
     assert [record.steps_seen for record in ended if record.run.arm == "writes"] == [5, 5]
     assert not log.exists()
+
+
+def test_a_stopped_run_takes_its_log_with_it_so_that_resuming_finds_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "TICK_S", 0.05)
+    log = tmp_path / "m.log"
+    command = f"sh -c 'for i in 1 2 3 4 5; do echo step=$i step_s=0.1s >> {log}; sleep 0.1; done'"
+    held, plan = lane(tmp_path, ("a", config(command, measure=MeasureConfig(window=[2, 5], log=str(log)))))
+
+    class Interrupting(Silent):
+        def progress(self, steps_seen: int, elapsed_s: float) -> None:
+            if steps_seen:
+                raise KeyboardInterrupt(elapsed_s)
+
+    with pytest.raises(KeyboardInterrupt):
+        execute(replace(held, observer=Interrupting()), plan)
+    assert not log.exists()
+
+    assert [record.status for record in execute(held, plan)] == ["ok"]
 
 
 def test_a_log_that_was_there_before_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -124,15 +124,31 @@ def test_an_arm_with_a_checkout_runs_in_it_with_its_folders_on_pythonpath(tmp_pa
     assert launch.env["PYTHONPATH"] == f"{tmp_path / 'src'}:{tmp_path}:/own"
 
 
-def test_command_sh_repeats_the_run_with_awkward_values_intact(tmp_path: Path) -> None:
-    code = "import os, sys; print(os.environ['INTERLACE_X'], sys.argv[1:], os.getcwd())"
+def test_command_sh_repeats_the_run_with_awkward_values_intact_and_into_a_new_folder(tmp_path: Path) -> None:
+    run_dir = tmp_path / "it's a run"
+    run_dir.mkdir()
+    (run_dir / "config.json").write_text("{}")
+    code = (
+        "import os, sys; print(os.environ['INTERLACE_X'], sys.argv[1:], os.getcwd(), os.environ['INTERLACE_RUN_DIR'])"
+    )
     launch = replace(
-        build_launch(ARM, RUN_DIR, None, {}), argv=(sys.executable, "-c", code, "a b", "$HOME", "it's"),
-        env={"INTERLACE_X": "x 'y' $z"}, cwd=tmp_path,
+        build_launch(ARM, run_dir, None, {}),
+        argv=(sys.executable, "-c", code, "a b", "$HOME", "it's", f"--out={run_dir}/x y", ""),
+        env={"INTERLACE_X": "x 'y' $z", "INTERLACE_RUN_DIR": str(run_dir)}, cwd=tmp_path, files={},
     )  # fmt: skip
     script = tmp_path / "command.sh"
     script.write_text(command_script(launch))
 
     ended = subprocess.run(["bash", str(script)], capture_output=True, text=True, check=True)
 
-    assert ended.stdout == f"x 'y' $z ['a b', '$HOME', \"it's\"] {tmp_path}\n"
+    new = ended.stderr.split("step logs go to ")[1].strip().removesuffix("/steps")
+    words = ["a b", "$HOME", "it's", f"--out={new}/x y", ""]
+    assert ended.stdout == f"x 'y' $z {words} {tmp_path} {new}\n"
+    assert (Path(new) / "config.json").read_text() == "{}"
+
+
+def test_a_worktree_is_named_only_where_there_is_one() -> None:
+    config = replace(CONFIG, workload=replace(WORKLOAD, command="python {worktree}/train.py"))
+
+    with pytest.raises(ConfigError, match=r"there is none; give source\.repo"):
+        build_launch(replace(ARM, config=config), RUN_DIR, None, {})

@@ -4,7 +4,7 @@ import csv
 import json
 from typing import TYPE_CHECKING
 
-from interlace.load import load
+from interlace.loaded import load
 from interlace.report.written import write_report
 from tests.handmade import CONFIG, on_disk
 

@@ -152,7 +152,7 @@ def test_tracked_files_that_the_command_changes_are_noted_and_accepted(
 ) -> None:
     notes = setup(worktree, "echo '# generated' >> a.py", log)
 
-    assert notes == ("the set-up command changed files that the commit tracks: a.py",)
+    assert notes == ("set-up commands changed files that the commit tracks: a.py",)
     assert add_worktree(repo.path, resolve_commit(repo.path, "HEAD"), cache) == worktree
     (worktree / "a.py").write_text("edited by hand\n")
     with pytest.raises(SourceError, match=r"were changed: a\.py"):

@@ -20,7 +20,7 @@ from interlace.extend import extended, stopped_because
 from interlace.files import SweepDir, locked, make_sweep_dir, read_json, write_json
 from interlace.lane.lane import Lane
 from interlace.lane.loop import close_cut_runs, execute
-from interlace.load import LoadedSweep, load
+from interlace.loaded import LoadedSweep, load
 from interlace.monitor.readings import GpuReadError
 from interlace.monitor.source import open_source
 from interlace.node import fingerprint, gpu_map
@@ -77,8 +77,10 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = F
             observer.say("interlace: interrupted; what was measured is kept")
         _remember_noise(sweep_dir)
     loaded = load(sweep_dir.path)
+    write_report(loaded)
     code = EXIT_INTERRUPTED if interrupted else exit_code(loaded, observer.say)
-    _show(loaded)
+    with contextlib.suppress(OSError):  # a terminal that was closed; the report's files are written
+        _show(loaded)
     if not interrupted and (why := stopped_because(loaded)):
         observer.say(f"adaptive: {why}")
     return code, loaded
@@ -127,7 +129,7 @@ def _same_node(sweep_dir: SweepDir, gpus: GpuSource, *, anywhere: bool) -> None:
 def _remember_noise(sweep_dir: SweepDir) -> None:
     """Add the sweep to the node's history, and keep in its folder what is unusual: a report is made anew from there."""
     loaded = load(sweep_dir.path)
-    analysis, workload = loaded.analysis, loaded.sweep.config.workload.name
+    analysis, workload = loaded.analysis, history.workload_key(loaded.sweep.config.workload)
     if analysis.s_run is None or analysis.left:
         return
     node = history.node_key(read_json(sweep_dir.node, dict))
@@ -137,8 +139,6 @@ def _remember_noise(sweep_dir: SweepDir) -> None:
 
 
 def _show(loaded: LoadedSweep) -> None:
-    """Write the report's files, then print it."""
-    write_report(loaded)
     console = stdout()
     print_analysis(loaded.analysis, console)
     for line in next_steps(loaded.sweep_dir, left=loaded.analysis.left):
@@ -147,15 +147,14 @@ def _show(loaded: LoadedSweep) -> None:
 
 def exit_code(loaded: LoadedSweep, say: Callable[[str], None]) -> int:
     """Return 1 if a run is not ok, 3 if `fail_if` says so (and say so), else 0."""
+    rule = loaded.sweep.config.fail_if
+    verdicts = [one.verdict for one in loaded.analysis.comparisons]
+    if fails := _fails(rule, verdicts):
+        say(f"fail_if={rule}: the verdicts are {', '.join(verdicts)}")
     counted = {attempt.run.id for attempt in loaded.used}
     if any(run.id not in counted for run in loaded.plan.runs):
         return EXIT_RUN_FAILED
-    rule = loaded.sweep.config.fail_if
-    verdicts = [one.verdict for one in loaded.analysis.comparisons]
-    if not _fails(rule, verdicts):
-        return 0
-    say(f"fail_if={rule}: the verdicts are {', '.join(verdicts)}; exit code {EXIT_VERDICT}")
-    return EXIT_VERDICT
+    return EXIT_VERDICT if fails else 0
 
 
 def _fails(rule: str | None, verdicts: Sequence[str]) -> bool:

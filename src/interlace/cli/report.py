@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from interlace.cli.folders import folder_parser
 
 if TYPE_CHECKING:
-    from interlace.load import LoadedSweep
+    from interlace.loaded import LoadedSweep
 
 
 def run(argv: list[str]) -> int:
@@ -22,7 +22,7 @@ def run(argv: list[str]) -> int:
     parser.add_argument("--pool", action="store_true", help="judge the rounds of several sweeps at once")
     parser.add_argument("--window", metavar="FIRST:LAST", help="count these steps instead of measure.window")
     arguments = parser.parse_args(argv)
-    from interlace.load import load  # noqa: PLC0415 (--help stays light)
+    from interlace.loaded import load  # noqa: PLC0415 (--help stays light)
     from interlace.pool import pool  # noqa: PLC0415
     from interlace.report.written import write_report  # noqa: PLC0415
 

@@ -23,7 +23,7 @@ def run(argv: list[str]) -> int:
 
     sweep_dir = open_sweep_dir(arguments.directory)
     sweep, plan = read_sweep(sweep_dir), read_plan(sweep_dir)
-    longer = with_rounds(plan, arguments.rounds) if arguments.rounds else plan
+    longer = with_rounds(plan, arguments.rounds) if arguments.rounds is not None else plan
     if longer != plan:
         with locked(sweep_dir):
             write_json(sweep_dir.plan, longer)

@@ -57,6 +57,9 @@ KNOWN = (
 )  # fmt: skip
 """Code, pattern, sentence; the first that matches names the cause."""
 
+OWN_LINES = ("interlace rank: unpinned", "interlace rank: note")
+"""What our wrapper says of itself explains no failure."""
+
 RETRYABLE = frozenset({"port_in_use"})
 
 DECISIVE = frozenset({"shm_exhausted", "nccl_timeout", "segfault"})
@@ -145,6 +148,7 @@ def _last_exception(text: str) -> tuple[str | None, int]:
 
 def _last_line(text: str) -> str | None:
     lines = [line.strip() for line in re.split(r"[\r\n]", text) if line.strip()]
+    lines = [line for line in lines if not line.startswith(OWN_LINES)]
     return lines[-1][:300] if lines else None
 
 
@@ -183,7 +187,7 @@ def _wrong_world(ending: Ending) -> Cause | None:
     return Cause("world_size", f"asked for {asked} rank{'s' * (asked > 1)}, found {found}; {hint}")
 
 
-TEARDOWN = frozenset({"aborted", "terminated", "exit_code", "segfault"})
+TEARDOWN = frozenset({"aborted", "terminated", "segfault"})
 """How processes end whose work is done; an exception or out of memory is a failure of the training itself."""
 
 

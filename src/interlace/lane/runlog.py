@@ -75,7 +75,8 @@ def _from_one(log: StepLog) -> StepLog:
     if log.frame.empty or int(log.frame["step"].min()) != 0:
         return log
     note = "counted_from_zero: the log's first step is 0; here it is step 1"
-    return replace(log, frame=log.frame.assign(step=log.frame["step"] + 1), notes=(*log.notes, note))
+    others = [other for other in log.notes if not other.startswith("zero_based")]
+    return replace(log, frame=log.frame.assign(step=log.frame["step"] + 1), notes=(*others, note))
 
 
 def step_counter(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Callable[[], int]:

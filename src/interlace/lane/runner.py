@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace import process
 from interlace.errors import InterlaceError, LaunchError, UsageError
-from interlace.files import write_json, write_text
+from interlace.files import read_json, write_json, write_text
 from interlace.gate import wait_until_idle
 from interlace.lane.causes import RETRYABLE, Ending, judge
 from interlace.lane.runlog import (
@@ -32,7 +33,6 @@ from interlace.steplog import slowest_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
     from typing import Any
 
     from interlace.gate import GateResult
@@ -80,6 +80,7 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
         started_at, started_s = time.time(), time.monotonic()
         watched, returncode, stubborn, seen = _run(lane, run, number, run_dir, launch, gate)
     except KeyboardInterrupt:
+        keep_log(_log_of(run_dir), run_dir)
         write_record(run_dir, _interrupted(run, number, started_at))
         raise
     wall_s = time.monotonic() - started_s
@@ -91,6 +92,13 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
     )  # fmt: skip
     own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gate.waited_s)
     return _persist(run_dir, record, seen, own)
+
+
+def _log_of(run_dir: Path) -> Path | None:
+    """Return the log that a run was writing when it was stopped; None where it had not started, or writes none."""
+    started = run_dir / "started.json"
+    log = read_json(started, Started).log if started.is_file() else None
+    return Path(log) if log else None
 
 
 def _refused(run: Run, number: int, run_dir: Path, gate: GateResult) -> RunRecord:

@@ -42,7 +42,9 @@ def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mappin
     """Build one run of an arm. `environ` is the calling shell's; only what we set on top comes back in `env`."""
     config = arm.config
     python = config.workload.python or sys.executable
-    places = {"run_dir": str(run_dir), "worktree": str(worktree or "")}
+    places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
+    if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log}":
+        raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
     command = rank_command(config.workload, python, places)
     argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir)
     cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
@@ -185,14 +187,17 @@ STARTERS: dict[str, Callable[..., tuple[tuple[str, ...], dict[str, str]]]] = {
 
 def command_script(launch: Launch) -> str:
     """Write the run as a script that repeats it by hand, into a new folder: the run's own files stay as they are."""
-    own = {"INTERLACE_RUN_DIR", "INTERLACE_STEP_DIR"}
-    lines = [
-        "#!/usr/bin/env bash",
-        "# Repeats this run by hand, outside Interlace; what it writes goes into a new folder.",
-    ]
+    run_dir = launch.env["INTERLACE_RUN_DIR"]
+    lines = ["#!/usr/bin/env bash", "# Repeats this run by hand, outside Interlace; its output goes into a new folder."]
     lines += ["set -eu", "repeat=$(mktemp -d)", 'mkdir "$repeat/steps" "$repeat/ranks"']
-    lines += ['export INTERLACE_RUN_DIR="$repeat" INTERLACE_STEP_DIR="$repeat/steps"']
-    lines += [f"export {name}={shlex.quote(value)}" for name, value in sorted(launch.env.items()) if name not in own]
-    lines += ['echo "step logs go to $repeat/steps" >&2']
-    lines += [f"cd {shlex.quote(str(launch.cwd))}", f"exec {shlex.join(launch.argv)}"]
+    lines += [f'cp {shlex.quote(f"{run_dir}/{name}")} "$repeat/"' for name in ("config.json", *launch.files)]
+    lines += [f"export {name}={_moved(value, run_dir)}" for name, value in sorted(launch.env.items())]
+    lines += ['echo "step logs go to $repeat/steps" >&2', f"cd {shlex.quote(str(launch.cwd))}"]
+    lines += [f"exec {' '.join(_moved(word, run_dir) for word in launch.argv)}"]
     return "\n".join(lines) + "\n"
+
+
+def _moved(word: str, run_dir: str) -> str:
+    """Quote a word for the shell, with the new folder in the place of the run's."""
+    parts = word.split(run_dir)
+    return '"$repeat"'.join(shlex.quote(part) if part or len(parts) == 1 else "" for part in parts)

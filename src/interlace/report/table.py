@@ -48,7 +48,8 @@ HEADER = (
 )  # fmt: skip
 OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run", "samples/s", "tokens/s"})
 LEAST_NEEDED = (
-    "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "GPU memory", "ratio", "commit", "runs",
+    "what changed", "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "GPU memory", "ratio",
+    "commit", "runs",
 )  # fmt: skip
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
@@ -60,7 +61,7 @@ def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
     return (
         arm.name,
         (arm.commit or "")[:9],
-        arm.subject or "",
+        shortened(arm.subject or ""),
         str(arm.runs) if arm.runs == arm.planned else f"{arm.runs} of {arm.planned}",
         with_range(arm.median_s, arm.low_s, arm.high_s),
         milliseconds(arm.p90_s),
@@ -87,14 +88,14 @@ def ladder_table(ladder: Ladder, arms: Sequence[ArmSummary]) -> Table:
     """Return the commit table: each row against the one above it and against the first."""
     rows = {arm.name: arm for arm in arms}
     rungs = {rung.arm: rung for rung in ladder.rungs}
-    header = ("commit", "change", "median step", "vs previous", "vs first", "step called")
+    header = ("row", "what changed", "median step", "vs previous", "vs first", "step called")
     cells = [_rung(rows[arm.name], rungs.get(arm.name)) for arm in arms]
     return Table(header, tuple(cells), frozenset({2, 3, 4}))
 
 
 def _rung(arm: ArmSummary, rung: Rung | None) -> tuple[str, ...]:
-    name = (arm.commit or "")[:9] or arm.name
-    change = arm.subject or arm.name
+    name = arm.name
+    change = shortened(arm.subject or "")
     if not arm.measured:
         return (name, change, "", "", "", "not measured")
     if rung is None:
@@ -169,6 +170,11 @@ def narrowed(table: Table, width: int) -> Table:
             frozenset(new for new, old in enumerate(kept) if old in table.numeric),
         )
     return table
+
+
+def shortened(text: str, most: int = 44) -> str:
+    """Cut a commit's subject to what a column can show; report.json has the whole."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}\u2026"
 
 
 def count(number: int, noun: str) -> str:

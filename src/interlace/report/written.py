@@ -14,7 +14,8 @@ from interlace.schema import FORMAT_VERSION
 
 if TYPE_CHECKING:
     from interlace.analyse import Analysis
-    from interlace.load import LoadedSweep
+    from interlace.compare.ladder import Ladder
+    from interlace.loaded import LoadedSweep
     from interlace.schema import Arm
 
 
@@ -25,7 +26,7 @@ def write_report(loaded: LoadedSweep) -> None:
     write_json(path / "report.json", as_json(loaded))
     write_text(path / "tables" / "arms.csv", arms_csv(analysis))
     if analysis.ladder is not None:
-        write_text(path / "tables" / "ladder.csv", as_csv(ladder_table(analysis.ladder, analysis.arms)))
+        write_text(path / "tables" / "ladder.csv", ladder_csv(analysis.ladder))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
 
 
@@ -69,7 +70,7 @@ def _how(loaded: LoadedSweep) -> list[str]:
 
 def _differs(arm: Arm) -> str:
     """Say what an arm is: its commit, what it sets, its environment."""
-    commit = [f"commit {arm.sha}"] if arm.sha else []
+    commit = [f"commit {arm.sha}" if arm.config.commit else str(arm.subject)] if arm.sha else []
     sets = [text for text in arm.overrides if not text.startswith("commit=")]
     return ", ".join([*commit, *sets, *(f"{name}={value}" for name, value in arm.config.env.items())])
 
@@ -120,12 +121,15 @@ def arms_csv(analysis: Analysis) -> str:
     return stream.getvalue()
 
 
-def as_csv(table: Table) -> str:
-    """Return a table as CSV."""
+def ladder_csv(ladder: Ladder) -> str:
+    """Return one row a rung: time ratios (below 1 is faster) against the row above and the first, with intervals."""
     stream = io.StringIO()
     writer = csv.writer(stream)
-    writer.writerow(table.header)
-    writer.writerows(table.rows)
+    parts = ("ratio", "low", "high", "verdict")
+    writer.writerow(["arm", *(f"{part}_vs_{which}" for which in ("previous", "first") for part in parts)])
+    for rung in ladder.rungs:
+        steps = (rung.previous, rung.first)
+        writer.writerow([rung.arm, *(getattr(step, part, "") for step in steps for part in parts)])
     return stream.getvalue()
 
 

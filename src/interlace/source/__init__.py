@@ -20,7 +20,7 @@ from interlace.source.lfs import lfs_pointers
 from interlace.source.place import default_cache_dir
 from interlace.source.repository import Repository, open_repository
 from interlace.source.revisions import Commit, expand_range, resolve_commit
-from interlace.source.setup import run_setup
+from interlace.source.setup import changed_by_setup, run_setup
 from interlace.source.submodules import Submodules, parse_submodule_status
 from interlace.source.worktrees import (
     Worktree,
@@ -37,6 +37,7 @@ __all__ = [
     "Submodules",
     "Worktree",
     "add_worktree",
+    "changed_by_setup",
     "check_dirty",
     "default_cache_dir",
     "dirty_message",

@@ -52,18 +52,22 @@ def run_setup(
     with locked(stamp_path.with_suffix(".lock"), timeout_s=timeout_s):
         stamp = _read_stamp(stamp_path)
         key = _key(command, env)
-        if key in stamp.keys:
-            return ()
-        if stamp.unfinished:
-            end_orphans(worktree)
-        write_json(stamp_path, replace(stamp, unfinished=True))
-        _run(worktree, command, env, timeout_s, log_path)
-        write_json(stamp_path, _Stamp((*stamp.keys, key), tracked_state(worktree)))
+        if key not in stamp.keys:
+            if stamp.unfinished:
+                end_orphans(worktree)
+            write_json(stamp_path, replace(stamp, unfinished=True))
+            _run(worktree, command, env, timeout_s, log_path)
+            write_json(stamp_path, _Stamp((*stamp.keys, key), tracked_state(worktree)))
+    return changed_by_setup(worktree)
+
+
+def changed_by_setup(worktree: Path) -> tuple[str, ...]:
+    """Say which tracked files of a worktree set-up commands have changed, now or in an earlier sweep."""
     changed = parse_porcelain_z(status_z(worktree, "--untracked-files=no")).tracked
     if not changed:
         return ()
     files = ", ".join(printable(name) for name in changed[:5])
-    return (f"the set-up command changed files that the commit tracks: {files}",)
+    return (f"set-up commands changed files that the commit tracks: {files}",)
 
 
 def tracked_state(worktree: Path) -> str:

@@ -142,7 +142,8 @@ def refuse_other_session(loaded: LoadedSweep, aa: LoadedSweep) -> None:
     reasons = []
     if len(aa.sweep.arms) != TWO or aa.sweep.arms[0].config != aa.sweep.arms[1].config:
         reasons.append("its arms are not two identical ones")
-    if (one.workload.name, one.measure.window, one.ranks) != (two.workload.name, two.measure.window, two.ranks):
+    program = loaded.sweep.arm(loaded.sweep.baseline).config.workload
+    if (program, one.measure.window, one.ranks) != (two.workload, two.measure.window, two.ranks):
         reasons.append("its workload, window or ranks are others")
     if node_key(read_json(loaded.sweep_dir.node, dict)) != node_key(read_json(aa.sweep_dir.node, dict)):
         reasons.append("it was measured on another node")

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+import interlace
 from interlace.cli import main
 from interlace.cli.resume import with_rounds
 from interlace.errors import UsageError
-from interlace.load import load
+from interlace.loaded import load
 from interlace.pool import pool
 from interlace.settings import WorkloadConfig
 from tests.handmade import CONFIG, on_disk
@@ -24,6 +25,13 @@ def test_runs_are_one_row_an_attempt_and_steps_those_that_count(tmp_path: Path) 
     assert list(loaded.runs["arm"].value_counts()) == [4, 4]
     assert loaded.runs["used"].sum() == 7
     assert loaded.steps.groupby("run").size().tolist() == [20] * 7
+
+
+def test_a_notebook_may_load_as_often_as_it_likes(tmp_path: Path) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001).sweep_dir.path
+
+    assert [len(interlace.load(path).used) for _ in range(2)] == [8, 8]
+    assert len(interlace.load(path, window=(2, 20)).analysis.arms) == 2
 
 
 def test_the_spread_of_an_aa_sweep_of_the_same_session_is_pooled_in(tmp_path: Path) -> None:
@@ -57,6 +65,13 @@ def test_pooled_sweeps_keep_their_rounds_apart_and_say_that_they_were_pooled(tmp
     assert analysis.comparisons[0].round_ratios == pytest.approx(ratios)
     assert analysis.notes[0].startswith("pooled over 2 sweeps, whose sessions may differ")
     assert analysis.confidence == 0.97
+
+
+def test_a_sweep_given_twice_is_not_pooled_with_itself(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+
+    with pytest.raises(UsageError, match="a sweep is given twice"):
+        pool([loaded, loaded])
 
 
 def test_sweeps_of_other_arms_are_not_pooled(tmp_path: Path) -> None:
