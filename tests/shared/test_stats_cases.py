@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import itertools
 import json
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from benchmarks.verdicts.real import load_groups
 
 from interlace.compare.compare import compare
 from interlace.order import judge_order
@@ -39,19 +39,15 @@ def reference() -> Any:
 
 @pytest.fixture(scope="module")
 def groups() -> dict[str, list[float]]:
-    """Run statistics of every group of identical runs, in the order of time."""
-    times = np.load(SHARED / "real_runs" / "step_ms.npz")
-    with (SHARED / "real_runs" / "runs.csv").open() as file:
-        runs = sorted(csv.DictReader(file), key=lambda row: row["started"])
-    found: dict[str, list[float]] = {}
-    for row in runs:
-        step_s = times[row["run"]].astype(np.float64) / 1e3
-        step = np.arange(1, step_s.size + 1)
-        # The logged clock is the sum of its differences, on whole milliseconds; gaps in the log break it.
-        whole = np.isfinite(step_s[50:300]).all() and (step_s[50:300] > 0).all()
-        clock = np.concatenate([np.full(50, np.nan), np.cumsum(step_s[50:])]) if whole else None
-        found.setdefault(row["group"], []).append(summarise((step, step_s, clock), WINDOW).stat_s)
-    return found
+    """Run statistics of every session of identical runs, in the order of time.
+
+    Some groups hold two configurations or several sessions; the benchmark's reader cuts them apart.
+    """
+    return {
+        f"{group}.{number}": [float(value) for value in session.run_s[0]]
+        for group, sessions in load_groups(SHARED / "real_runs").items()
+        for number, session in enumerate(sessions)
+    }
 
 
 def called_different(groups: dict[str, list[float]], rounds: int, order: str) -> float:
