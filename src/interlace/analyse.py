@@ -11,7 +11,7 @@ import pandas as pd
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.pays import RunCost, payback
-from interlace.compare.step_notes import in_window, settling_notes, slow_notes
+from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
@@ -49,12 +49,11 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Counted:
-    """A run that counts: its attempt, its record, what its step series says, and the steps of the window."""
+    """A run that counts: its attempt, its record, and what its step series says."""
 
     attempt: Attempt
     record: RunRecord
     seen: WindowStats
-    inside: tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -163,17 +162,16 @@ STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "qu
 
 def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
-    config = loaded.sweep.config
     steps = read_steps(attempt.path, NEEDED)
-    return Counted(attempt, record, describe(steps, loaded.window, config.stats.block), in_window(steps, loaded.window))
+    return Counted(attempt, record, describe(steps, loaded.window, loaded.sweep.config.stats.block))
 
 
 def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
     """Say which arms still settle inside the window, and which runs have steps that stand out."""
     by_arm: dict[str, list[Floats]] = {}
     for one in counted:
-        by_arm.setdefault(names[one.attempt.run.arm], []).append(one.inside[1])
-    slow = [f"{one.attempt.run.id}: {note}" for one in counted for note in slow_notes(*one.inside)]
+        by_arm.setdefault(names[one.attempt.run.arm], []).append(one.seen.inside[1])
+    slow = [f"{one.attempt.run.id}: {note}" for one in counted for note in slow_notes(*one.seen.inside)]
     return [*settling_notes(by_arm), *slow]
 
 

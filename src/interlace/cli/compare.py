@@ -172,7 +172,7 @@ def judged(request: Request) -> Outcome:
         *given.pairs_to_judge(ordered, arms),
         *unlike,
         *compared.notes,
-        *log_notes(ordered.runs, measured, window),
+        *log_notes(ordered.runs, measured),
     )
     costs = {
         arm: [

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interlace.stats.run import slow_steps
-from interlace.stats.series import series_of
 from interlace.stats.warmup import check_warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     from interlace.compare.given import GivenRun
@@ -24,9 +22,9 @@ SHOWN = 5
 MUCH_SHORTER = 0.5
 
 
-def log_notes(runs: Sequence[GivenRun], measured: Sequence[WindowStats], window: tuple[int, int]) -> list[str]:
+def log_notes(runs: Sequence[GivenRun], measured: Sequence[WindowStats]) -> list[str]:
     """Write notes on single logs (one line for all that share it), and on arms whose steps still settle."""
-    series = [in_window(run.log.frame, window) for run in runs]
+    series = [stats.inside for stats in measured]
     said: dict[str, list[str]] = {}
     for run, stats, (step, step_s) in zip(runs, measured, series, strict=True):
         for note in [*stats.notes, *run.log.notes, *run.log.errors, *slow_notes(step, step_s)]:
@@ -38,13 +36,6 @@ def log_notes(runs: Sequence[GivenRun], measured: Sequence[WindowStats], window:
         *settling_notes(_by_arm(runs, series)),
         *notes,
     ]
-
-
-def in_window(frame: pd.DataFrame, window: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Return step numbers and step times (s, of the slowest rank) inside the window."""
-    steps, _ = series_of(frame)
-    inside = (steps.step >= window[0]) & (steps.step <= window[1])
-    return steps.step[inside], steps.step_s[inside]
 
 
 def slow_notes(step: Floats, step_s: Floats) -> list[str]:

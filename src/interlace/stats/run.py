@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ TRIM = 0.2
 FEW_STEPS = 20
 STALL_GAP = 1.1
 SLOW_STEP = 5.0
+_NONE: Floats = np.empty(0)
 BIMODAL = 0.01
 
 
@@ -35,7 +36,8 @@ class WindowStats:
 
     `resolution` is the relative bias that rounding can leave in `summary.stat_s`, None when all values are
     equal. `stall_share` is the part of the plain mean that the trimmed mean leaves out; `sd_s` the spread of
-    single steps. `bimodal` says that the median lies between two modes and is not to be trusted.
+    single steps. `bimodal` says that the median lies between two modes and is not to be trusted. `inside` are
+    the step numbers and step times (s, of the slowest rank) of the window.
     """
 
     summary: StepSummary
@@ -44,6 +46,7 @@ class WindowStats:
     resolution: float | None
     bimodal: bool
     notes: tuple[str, ...] = ()
+    inside: tuple[Floats, Floats] = field(default=(_NONE, _NONE), compare=False, repr=False)
 
 
 def summarise(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 10) -> StepSummary:
@@ -82,6 +85,7 @@ def describe(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 1
         resolution=resolution_bound(summary.mean_s, sd_s, summary.n, summary.quantum_s, cumulative=summary.cumulative),
         bimodal=_is_bimodal(part.step_s),
         notes=(*notes, *clock_notes, *_window_notes(summary, part, block)),
+        inside=(part.step, part.step_s),
     )
 
 
