@@ -183,7 +183,7 @@ def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
         "stat_s": seen.summary.stat_s,
         "mean_s": seen.summary.mean_s,
         "t_start_s": one.record.started_at,
-        "resolution": float("nan") if seen.resolution is None else seen.resolution,
+        "resolution": float("nan") if seen.summary.resolution is None else seen.summary.resolution,
         "quantum_s": seen.summary.quantum_s,
     }
 

@@ -6,7 +6,7 @@ import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from interlace.errors import ReadError
 from interlace.files import read_json, write_json
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from interlace.files import SweepDir
 
+
+Versioned = TypeVar("Versioned", Plan, RunRecord)
 
 UNFINISHED = frozenset({"interrupted", "disturbed"})
 """What `resume` measures again."""
@@ -47,12 +49,7 @@ class Attempt:
 
 def read_plan(sweep_dir: SweepDir) -> Plan:
     """Read the plan. Raises ReadError for a file of a newer Interlace."""
-    plan = read_json(sweep_dir.plan, Plan)
-    if plan.format_version > FORMAT_VERSION:
-        raise ReadError(
-            f"{sweep_dir.plan} has format {plan.format_version}; this Interlace reads up to {FORMAT_VERSION}"
-        )
-    return plan
+    return _read(sweep_dir.plan, Plan)
 
 
 def attempts(sweep_dir: SweepDir, run: Run) -> list[Attempt]:
@@ -61,16 +58,16 @@ def attempts(sweep_dir: SweepDir, run: Run) -> list[Attempt]:
     number = 1
     while (path := sweep_dir.run(run.id, number)).is_dir():
         record = path / "record.json"
-        found.append(Attempt(run, number, path, _read_record(record) if record.is_file() else None))
+        found.append(Attempt(run, number, path, _read(record, RunRecord) if record.is_file() else None))
         number += 1
     return found
 
 
-def _read_record(path: Path) -> RunRecord:
-    record = read_json(path, RunRecord)
-    if record.format_version > FORMAT_VERSION:
-        raise ReadError(f"{path} has format {record.format_version}; this Interlace reads up to {FORMAT_VERSION}")
-    return record
+def _read(path: Path, kind: type[Versioned]) -> Versioned:
+    content = read_json(path, kind)
+    if content.format_version > FORMAT_VERSION:
+        raise ReadError(f"{path} has format {content.format_version}; this Interlace reads up to {FORMAT_VERSION}")
+    return content
 
 
 def is_finished(tries: Sequence[Attempt]) -> bool:

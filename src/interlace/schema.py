@@ -139,9 +139,9 @@ class StepSummary:
 
     `stat_s` is the number that is compared: the 20 %-trimmed mean of block means.
     `quantum_s` is the resolution of the recorded values, None when all are equal.
-    `resolution` is the relative bias that rounding can leave in `stat_s`; `stall_share` the part of the plain
-    mean that the trimmed mean leaves out; `sd_s` the spread of single steps; `before_s` what all steps before the
-    window took together, compilation and warm-up included.
+    `resolution` is the relative bias that rounding can leave in `stat_s`, None when nothing is known;
+    `stall_share` the part of the plain mean that the trimmed mean leaves out; `sd_s` the spread of single steps;
+    `before_s` what all steps before the window took together, compilation and warm-up included.
     """
 
     first: int

@@ -46,7 +46,7 @@ def test_a_coarse_cumulative_clock_telescopes_where_single_steps_say_nothing() -
     assert described.summary.cumulative
     assert described.summary.quantum_s == pytest.approx(0.001)
     assert described.summary.stat_s == pytest.approx(0.0132, rel=0.002)
-    assert described.resolution == pytest.approx(0.001 / (250 * 0.0132), rel=0.01)
+    assert described.summary.resolution == pytest.approx(0.001 / (250 * 0.0132), rel=0.01)
 
 
 def test_the_clock_starts_at_the_reading_before_the_window() -> None:
@@ -193,7 +193,7 @@ def test_equal_steps_have_no_resolution() -> None:
     described = describe(steps_of([0.013] * 100), (1, 100))
 
     assert described.summary.quantum_s is None
-    assert described.resolution is None
+    assert described.summary.resolution is None
 
 
 def test_alternating_steps_are_bimodal_and_stalls_are_said() -> None:

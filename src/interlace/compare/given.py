@@ -170,7 +170,7 @@ def runs_frame(ordered: Ordered, measured: Sequence[WindowStats]) -> pd.DataFram
                 "stat_s": stats.summary.stat_s,
                 "mean_s": stats.summary.mean_s,
                 "median_s": stats.summary.median_s,
-                "resolution": stats.resolution,
+                "resolution": stats.summary.resolution,
                 "quantum_s": stats.summary.quantum_s,
                 "t_start_s": _start_s(ordered, position),
             }

@@ -221,8 +221,7 @@ def _summary(config: SweepConfig, log: StepLog | None, *, wanted: bool) -> tuple
         seen = describe(log.frame, config.measure.window, config.stats.block)
     except InterlaceError as error:
         return None, (str(error),)
-    summary = replace(seen.summary, sd_s=seen.sd_s, stall_share=seen.stall_share, resolution=seen.resolution)
-    return summary, seen.notes
+    return seen.summary, seen.notes
 
 
 def _persist(run_dir: Path, record: RunRecord, seen: MonitorResult, own: Took) -> RunRecord:

@@ -34,16 +34,11 @@ BIMODAL = 0.01
 class WindowStats:
     """A run's summary and what must be known to judge it.
 
-    `resolution` is the relative bias that rounding can leave in `summary.stat_s`, None when all values are
-    equal. `stall_share` is the part of the plain mean that the trimmed mean leaves out; `sd_s` the spread of
-    single steps. `bimodal` says that the median lies between two modes and is not to be trusted. `inside` are
-    the step numbers and step times (s, of the slowest rank) of the window.
+    `bimodal` says that the median lies between two modes and is not to be trusted. `inside` are the step
+    numbers and step times (s, of the slowest rank) of the window.
     """
 
     summary: StepSummary
-    sd_s: float
-    stall_share: float
-    resolution: float | None
     bimodal: bool
     notes: tuple[str, ...] = ()
     inside: tuple[Floats, Floats] = field(default=(_NONE, _NONE), compare=False, repr=False)
@@ -76,13 +71,17 @@ def describe(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 1
     summary = _measured(part, clock, (first, last), block)
     # Step 1 (step 0 where counting starts there) carries compilation and is shown apart, never compared.
     step1_s = float(series.step_s[0]) if series.step[0] <= 1 else None
-    summary = replace(summary, step1_s=step1_s, before_s=float(series.step_s[series.step < first].sum()))
     sd_s = float(part.step_s.std())
-    return WindowStats(
-        summary=summary,
+    summary = replace(
+        summary,
+        step1_s=step1_s,
+        before_s=float(series.step_s[series.step < first].sum()),
         sd_s=sd_s,
         stall_share=max(0.0, 1.0 - summary.stat_s / summary.mean_s) if summary.mean_s > 0 else 0.0,
         resolution=resolution_bound(summary.mean_s, sd_s, summary.n, summary.quantum_s, cumulative=summary.cumulative),
+    )
+    return WindowStats(
+        summary=summary,
         bimodal=_is_bimodal(part.step_s),
         notes=(*notes, *clock_notes, *_window_notes(summary, part, block)),
         inside=(part.step, part.step_s),
