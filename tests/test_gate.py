@@ -11,24 +11,12 @@ from interlace.monitor.occupancy import GpuState, OwnedProcess
 from interlace.monitor.off import NoGpus
 from interlace.monitor.readings import Gpu, GpuProcess, GpuReadError, GpuSample, ProcessList
 from interlace.settings import GateConfig
+from tests.clock import FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 NOBODY = NoGpus("there are none")
-
-
-class FakeClock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float, /) -> None:
-        self.now_s += seconds
 
 
 def gpus_holding(*used_mib: float, processes: Iterable[ProcessList | Exception] = ()) -> FakeGpus:

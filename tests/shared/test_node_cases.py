@@ -26,6 +26,7 @@ from interlace.monitor.smi_text import (
 from interlace.rank import numa, numactl
 from interlace.rank.visible import GpuRef, gpu_of_rank
 from interlace.settings import GateConfig
+from tests.clock import FakeClock
 
 CASES = Path(__file__).parents[2].parent / "shared" / "cases"
 pytestmark = pytest.mark.skipif(not CASES.is_dir(), reason="the folder of shared cases is not beside the repository")
@@ -158,7 +159,7 @@ def test_drain_wait(case: Path) -> None:
     for name, wanted in expected.items():
         rows = parse_table((case / f"{name}.csv").read_text()).rows
         script = [[GpuSample(0.0, "GPU-1", float(row["used_mib"]), 0.0)] for row in rows]
-        clock = StepClock()
+        clock = FakeClock()
         result = wait_until_idle(
             GateConfig(
                 timeout_s=params["timeout_s"], poll_s=1.0, gpu_memory_mib=params["idle_threshold_mib"]
@@ -251,19 +252,6 @@ def test_numa_topo(case: Path) -> None:
     expected, _ = load(case)
     wanted = {gpu["index"]: tuple(gpu["numa_nodes"]) for gpu in expected["gpus"]}
     assert parse_topo((case / "topo.txt").read_text()) == wanted
-
-
-class StepClock:
-    """Time that passes only by sleeping."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, seconds: float, /) -> None:
-        self.now_s += seconds
 
 
 def as_refs(text: str) -> tuple[GpuRef, ...]:
