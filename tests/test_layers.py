@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "interlace"
 
 LAYERS = [
-    {"errors"},
+    {"errors", "wording"},
     {"settings"},
     {"schema"},
     {"files", "process", "typed", "order", "steplog", "stats"},

@@ -17,6 +17,7 @@ from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
 from interlace.records import is_finished, read_steps
 from interlace.stats import WindowStats, describe
+from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 
 ADAPTIVE_CONFIDENCE = 0.97
+SHOWN_RUNS = 3
 NEEDED = ("step", "rank", "step_s", "end_s")
 
 
@@ -271,12 +273,9 @@ def _run_notes(loaded: LoadedSweep) -> list[str]:
         for note in record.notes:
             where.setdefault(note, []).append(record.run.id)
     total = len(loaded.records)
-    return [f"{note} ({'all runs' if len(runs) == total else _some(runs)})" for note, runs in where.items()]
-
-
-def _some(runs: list[str], shown: int = 3) -> str:
-    more = len(runs) - shown
-    return ", ".join(runs[:shown]) + (f" and {more} more" if more > 0 else "")
+    return [
+        f"{note} ({'all runs' if len(runs) == total else first_of(runs, SHOWN_RUNS)})" for note, runs in where.items()
+    ]
 
 
 def _left(loaded: LoadedSweep) -> int:

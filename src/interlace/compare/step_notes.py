@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from interlace.stats.run import slow_steps
 from interlace.stats.warmup import check_warm_up
+from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,14 +44,13 @@ def slow_notes(step: Floats, step_s: Floats) -> list[str]:
     slow = [str(number) for number in slow_steps(step, step_s)]
     if not slow:
         return []
-    listed = ", ".join(slow[:SHOWN]) + (f" and {len(slow) - SHOWN} more" if len(slow) > SHOWN else "")
-    return [f"steps over 5 times the median, kept (recompiled?): {listed}"]
+    return [f"steps over 5 times the median, kept (recompiled?): {first_of(slow, SHOWN)}"]
 
 
 def _names(names: list[str], of: int) -> str:
     if len(names) == of > 1:
         return "all logs"
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
+    return first_of(names, SHOWN)
 
 
 def _short(runs: Sequence[GivenRun]) -> list[str]:

@@ -10,6 +10,7 @@ from interlace.errors import SourceError
 from interlace.source.git import git_text, printable
 from interlace.source.repository import open_repository
 from interlace.source.revisions import resolve_commit
+from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,9 +60,8 @@ def dirty_message(dirty: Dirty) -> str:
     files = (*dirty.tracked, *dirty.untracked)
     if not files:
         return ""
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    named = ", ".join(printable(name) for name in files[:_SHOWN])
-    return f"commits are measured from clean worktrees, so uncommitted changes are part of no arm: {named}{more}"
+    named = first_of([printable(name) for name in files], _SHOWN)
+    return f"commits are measured from clean worktrees, so uncommitted changes are part of no arm: {named}"
 
 
 def refuse_dirty(repo: Path, commits: Sequence[Commit], policy: Literal["fail", "ignore"]) -> tuple[str, ...]:

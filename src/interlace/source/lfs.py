@@ -6,6 +6,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from interlace.source.git import git_text, printable
+from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,10 +31,9 @@ def lfs_pointers(tree: Path) -> tuple[str, ...]:
 
 def pointer_message(repo: Path, sha: str, pointers: Sequence[str]) -> str:
     """Say that files are LFS pointers, naming up to five, and what to run."""
-    more = f" and {len(pointers) - _SHOWN} more" if len(pointers) > _SHOWN else ""
-    named = ", ".join(printable(path) for path in pointers[:_SHOWN])
+    named = first_of([printable(path) for path in pointers], _SHOWN)
     return (
-        f"Git LFS files of {sha[:12]} in {repo} are pointers, not content: {named}{more}; install git-lfs, "
+        f"Git LFS files of {sha[:12]} in {repo} are pointers, not content: {named}; install git-lfs, "
         f"run `git lfs install` and `git -C {repo} lfs fetch origin {sha[:12]}`, then start again with "
         "GIT_LFS_SKIP_SMUDGE unset"
     )

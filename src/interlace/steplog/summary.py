@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 
 from interlace.errors import UsageError
+from interlace.wording import first_of
 
 DEFAULT_WINDOW = (51, 300)
 OUTLIER_TIMES_MEDIAN = 5.0
@@ -60,9 +61,8 @@ def _warnings(median_s: float, mean_s: float, outliers: tuple[tuple[int, float],
             " slower than most (data loading, recompiling?), and the median alone hides them"
         )
     if outliers:
-        shown = ", ".join(f"{step} ({shown_time(time)})" for step, time in outliers[:SHOWN_OUTLIERS])
-        more = f" and {len(outliers) - SHOWN_OUTLIERS} more" if len(outliers) > SHOWN_OUTLIERS else ""
-        notes.append(f"outliers: steps over 5 x the median, kept (recompiling?): {shown}{more}")
+        shown = first_of([f"{step} ({shown_time(time)})" for step, time in outliers], SHOWN_OUTLIERS)
+        notes.append(f"outliers: steps over 5 x the median, kept (recompiling?): {shown}")
     return notes
 
 

@@ -1,0 +1,14 @@
+"""Wording that messages of every layer share. Pure, imports nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def first_of(names: Sequence[str], shown: int) -> str:
+    """Name the first few of many, as in `a, b, c and 4 more`."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
