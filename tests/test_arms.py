@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -103,6 +103,20 @@ def test_one_arm_alone_is_nothing_to_compare() -> None:
 
 def test_no_rounds_are_refused() -> None:
     assert refusal(replace(CONFIG, arms=TWO, rounds=0)).startswith("rounds=0: at least one round")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rounds": 2}, "with rounds=2 give order=mirrored"),
+        ({}, "ranks several candidates; there is one"),
+        ({"arms": [*TWO, ArmConfig("third")], "fail_if": "slower"}, "gives no verdicts"),
+    ],
+)
+def test_a_screen_that_could_not_rank_or_is_asked_to_judge_is_refused(changes: dict[str, Any], message: str) -> None:
+    config = replace(CONFIG, arms=TWO, order="screen", rounds=1)
+
+    assert message in refusal(replace(config, **changes))
 
 
 def test_an_arm_that_sets_a_swept_key_is_refused_because_its_name_would_not_say_what_it_is() -> None:

@@ -82,6 +82,13 @@ def test_sweeps_of_other_arms_are_not_pooled(tmp_path: Path) -> None:
         pool([one, two])
 
 
+def test_screens_are_not_pooled(tmp_path: Path) -> None:
+    sweeps = [on_disk(tmp_path / name, replace(CONFIG, order="screen", rounds=1), 0.001) for name in ("one", "two")]
+
+    with pytest.raises(UsageError, match="cannot be pooled"):
+        pool(sweeps)
+
+
 def test_several_folders_stand_alone_unless_pooling_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+from interlace.errors import UsageError
 from interlace.plan import add_round, estimate_left_s, make_plan
 from interlace.schema import Arm, Extension, Run, RunRecord, Sweep
 from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
@@ -63,3 +66,11 @@ def test_the_time_left_is_that_of_the_runs_seen_so_far() -> None:
 
     assert estimate_left_s(3, [seen, replace(seen, wall_s=20.0, gate_wait_s=0.0)]) == 48.0
     assert estimate_left_s(2, []) == 60.0
+
+
+def test_a_screen_is_one_round_with_the_baseline_at_start_middle_and_end() -> None:
+    plan = make_plan(sweep(replace(CONFIG, order="screen", rounds=1)))
+
+    assert order(plan) in (["a", "abaca"], ["a", "acaba"])
+    with pytest.raises(UsageError, match="a screen is one round"):
+        add_round(plan, "more")

@@ -11,6 +11,7 @@ import pandas as pd
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.pays import RunCost, payback
+from interlace.compare.screen import screen
 from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
@@ -20,7 +21,7 @@ from interlace.stats import WindowStats, describe
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -97,7 +98,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         window=loaded.window,
         rounds=judged.rounds if judged else (),
         planned_rounds=len({run.round for run in loaded.plan.runs if run.round > 0}),
-        arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in loaded.sweep.arms),
+        arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in _in_order(loaded, by_arm)),
         troubles=tuple(_troubles(loaded)),
         notes=(
             *loaded.sweep.notes,
@@ -139,9 +140,17 @@ def confidence_of(loaded: LoadedSweep) -> float:
     return max(ADAPTIVE_CONFIDENCE, config.stats.confidence) if chosen else config.stats.confidence
 
 
+def _in_order(loaded: LoadedSweep, by_arm: Mapping[str, Comparison]) -> list[Arm]:
+    """Return the arms as the sweep lists them; those of a screen by rank, after the baseline."""
+    if loaded.plan.order != "screen":
+        return list(loaded.sweep.arms)
+    rank = {name: place for place, name in enumerate(by_arm)}
+    return sorted(loaded.sweep.arms, key=lambda arm: (arm.slug != loaded.sweep.baseline, rank.get(arm.name, len(rank))))
+
+
 def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladder | None:
     config = loaded.sweep.config
-    if not (config.cumulative or config.commits) or loaded.plan.order == "sequential":
+    if not (config.cumulative or config.commits) or loaded.plan.order in ("sequential", "screen"):
         return None
     measured = [arm.name for arm in loaded.sweep.arms if arm.measure]
     try:
@@ -192,12 +201,16 @@ def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
 
 def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tuple[Comparisons | None, list[str]]:
     sweep = loaded.sweep
-    names = sweep.names
+    baseline = sweep.names[sweep.baseline]
+    arms = [arm.name for arm in sweep.arms if arm.measure]
+    if loaded.plan.order == "screen":
+        ranked = screen(frame, baseline, [arm for arm in arms if arm != baseline])
+        return ranked, list(ranked.notes)
     try:
         judged = compare(
             frame,
-            names[sweep.baseline],
-            arms=[arm.name for arm in sweep.arms if arm.measure],
+            baseline,
+            arms=arms,
             confidence=confidence,
             margin=sweep.config.stats.margin_pct / 100.0,
             not_judged=NOT_INTERLEAVED if loaded.plan.order == "sequential" else None,

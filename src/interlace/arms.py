@@ -172,8 +172,20 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
         raise ConfigError(f"rounds={base.rounds}: at least one round is needed (three for a verdict that counts)")
     if base.rounds > MOST_ROUNDS:
         raise ConfigError(f"rounds={base.rounds}: more than {MOST_ROUNDS} rounds are a mistake")
+    if base.order == "screen":
+        _check_screen(len(arms) - len(unmeasured) - 1, base)
     for arm in arms:
         _check_arm(arm, base)
+
+
+def _check_screen(candidates: int, base: SweepConfig) -> None:
+    """Refuse a screen that could not rank, or that asks for what only judged rounds have."""
+    if base.rounds != 1:
+        raise ConfigError(f"order=screen is one round; with rounds={base.rounds} give order=mirrored, else rounds=1")
+    if candidates < 2:  # noqa: PLR2004 (one alone needs no rank)
+        raise ConfigError("order=screen ranks several candidates; there is one: give order=mirrored rounds=4")
+    if base.adaptive.enabled or base.fail_if:
+        raise ConfigError("order=screen gives no verdicts; adaptive.enabled and fail_if need them: leave them out")
 
 
 def _check_arm(arm: Arm, base: SweepConfig) -> None:

@@ -23,6 +23,8 @@ HOPELESS = 2.0
 def extended(loaded: LoadedSweep) -> Plan:
     """Return the plan with the one round that it needs next, or the plan as it is."""
     plan, config = loaded.plan, loaded.sweep.config
+    if plan.order == "screen":
+        return plan
     if config.repeat_broken_rounds and (broken := repeatable_round(loaded)) is not None:
         missing = {run.arm for run in plan.runs if run.round == broken} - _ok_arms(loaded, broken)
         arms = sorted(loaded.sweep.names[slug] for slug in missing)

@@ -59,10 +59,21 @@ def order_runs_sequential(arms: Sequence[str], rounds: int) -> list[tuple[int, s
     return [(r, arm) for arm in arms for r in range(1, rounds + 1)]
 
 
+def order_screen(baseline: str, candidates: Sequence[str], seed: int) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
+    """One round for a ranking of many candidates: each once, the baseline at start, middle and end.
+
+    Returns the order of the candidates, drawn from `seed`, and every run as (1, arm).
+    """
+    shuffled = _shuffled(candidates, random.Random(seed))  # noqa: S311 (a reproducible order, not a secret)
+    half = (len(shuffled) + 1) // 2
+    turn = [baseline, *shuffled[:half], baseline, *shuffled[half:], baseline]
+    return tuple(shuffled), [(1, arm) for arm in turn]
+
+
 def order_runs(
     order: Order, arms: Sequence[str], rounds: int, seed: int
 ) -> tuple[tuple[str, ...], list[tuple[int, str]]]:
-    """Give the base order and every run in turn as (round from 1 on, arm), for any configured order."""
+    """Give the base order and every run in turn as (round from 1 on, arm), for any order that treats arms alike."""
     if order == "sequential":
         return tuple(arms), order_runs_sequential(arms, rounds)
     make = order_runs_mirrored if order == "mirrored" else order_runs_random

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from interlace.order import order_runs
+from interlace.errors import UsageError
+from interlace.order import order_runs, order_screen
 from interlace.schema import Extension, Plan, Run
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ FIRST_RUN_GUESS_S = 30.0
 def make_plan(sweep: Sweep) -> Plan:
     """Return the plan of a sweep: one discarded burn-in of the baseline, then rounds in the configured order."""
     config = sweep.config
-    base_order, turns = order_runs(config.order, measured_arms(sweep), config.rounds, config.seed)
+    arms = measured_arms(sweep)
+    if config.order == "screen":
+        candidates = [arm for arm in arms if arm != sweep.baseline]
+        base_order, turns = order_screen(sweep.baseline, candidates, config.seed)
+    else:
+        base_order, turns = order_runs(config.order, arms, config.rounds, config.seed)
     burn_in = [(0, sweep.baseline)] if config.burn_in else []
     runs = tuple(Run(index, number, arm) for index, (number, arm) in enumerate([*burn_in, *turns]))
     return Plan(config.order, config.seed, base_order, runs)
@@ -32,7 +38,12 @@ def measured_arms(sweep: Sweep) -> list[str]:
 
 
 def add_round(plan: Plan, reason: str, repeats: int | None = None) -> Plan:
-    """Add one whole round: the next of the mirrored sequence, or a repeat in the order of the round it replaces."""
+    """Add one whole round: the next of the mirrored sequence, or a repeat in the order of the round it replaces.
+
+    Raises UsageError for a screen, which is one round by design.
+    """
+    if plan.order == "screen":
+        raise UsageError("a screen is one round; measure its best candidates in a sweep of their own (rounds=4)")
     rounds = {run.round for run in plan.runs if run.round > 0}
     number = max(rounds) + 1
     if repeats is not None:

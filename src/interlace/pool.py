@@ -25,6 +25,8 @@ def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
     first = sweeps[0]
     if len({one.sweep_dir.path for one in sweeps}) < len(sweeps):
         raise UsageError("a sweep is given twice; its rounds would count twice")
+    if any(one.plan.order == "screen" for one in sweeps):
+        raise UsageError("a screen ranks within its own round and cannot be pooled; pool sweeps of judged rounds")
     for other in sweeps[1:]:
         _refuse_others(first, other)
     joined = first

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-Order = Literal["mirrored", "random", "sequential"]
+Order = Literal["mirrored", "random", "sequential", "screen"]
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]

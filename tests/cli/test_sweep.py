@@ -138,6 +138,23 @@ def test_named_arms_with_settings_environment_and_commits_are_mixed_in_a_file(tm
 
 
 @pytest.mark.slow
+def test_a_screen_ranks_its_candidates_and_goes_on_past_a_failed_one(tmp_path: Path, trainer: Path) -> None:
+    commands = ",".join(f"'python {trainer} {rest}'" for rest in ("6 0.03", "6 0.06", "oops", "6 0.02"))
+    screened = ["workload=command", *QUICK[:-1], "sweeps=screen", f"workload.command={commands}"]
+
+    ended = interlace("sweep", *screened, cwd=tmp_path)
+
+    assert ended.returncode == 1, ended.stderr
+    (sweep,) = (tmp_path / "outputs" / "screen").iterdir()
+    report = json.loads((sweep / "report.json").read_text())
+    names = [arm["name"].removeprefix(f"command=python {trainer} ") for arm in report["arms"]]
+    assert names == ["6 0.03", "6 0.02", "6 0.06", "oops"]
+    assert [arm["runs"] for arm in report["arms"]] == [3, 1, 1, 0]
+    assert "rank 1 of 2 in a screen" in report["arms"][1]["comparison"]["sentence"]
+    assert "the baseline's own runs took" in ended.stdout
+
+
+@pytest.mark.slow
 def test_a_failed_arm_is_told_at_the_end_and_by_the_exit_code(tmp_path: Path, trainer: Path) -> None:
     ended = swept(tmp_path, f"workload.command='python {trainer} 6 0.01','python {trainer} oops'")
 

@@ -42,6 +42,16 @@ def usable_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
     Returns them with notes on what was left out. Raises ConfigError for a missing column.
     """
+    kept, notes = finite_runs(runs)
+    twice = kept.duplicated(["arm", "round"], keep="last")
+    if twice.any():
+        again = [f"{row.arm} in round {row.round}" for row in kept[twice].itertuples()]
+        notes.append(f"several runs of one arm in one round, the last one counts: {', '.join(again)}")
+    return kept[~twice], notes
+
+
+def finite_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Keep rows with a finite, positive statistic, without the burn-in (round 0); raise as `usable_runs` does."""
     missing = [name for name in NEEDED if name not in runs]
     if missing:
         raise ConfigError(f"the runs to compare lack the columns {', '.join(missing)}")
@@ -52,12 +62,7 @@ def usable_runs(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if not good.all():
         lost = [f"{row.arm} in round {row.round}" for row in measured[~good].itertuples()]
         notes.append(f"runs without a positive, finite step time were left out: {', '.join(lost)}")
-    kept = measured[good]
-    twice = kept.duplicated(["arm", "round"], keep="last")
-    if twice.any():
-        again = [f"{row.arm} in round {row.round}" for row in kept[twice].itertuples()]
-        notes.append(f"several runs of one arm in one round, the last one counts: {', '.join(again)}")
-    return kept[~twice], notes
+    return measured[good], notes
 
 
 def complete_rounds(runs: pd.DataFrame, baseline: str, arms: Sequence[str]) -> CompleteRounds:
