@@ -12,12 +12,13 @@ from interlace.compare import ArmSummary, Comparison, Comparisons, compare, reje
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.pays import RunCost, payback
 from interlace.compare.screen import screen
-from interlace.compare.step_notes import settling_notes, slow_notes
+from interlace.compare.step_notes import event_notes, settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
 from interlace.records import is_finished, read_steps
 from interlace.stats import WindowStats, describe
+from interlace.steplog.events import EVENTS
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 ADAPTIVE_CONFIDENCE = 0.97
 SHOWN_RUNS = 3
-NEEDED = ("step", "rank", "step_s", "end_s")
+NEEDED = ("step", "rank", "step_s", "end_s", *EVENTS)
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,12 @@ class Trouble:
 
 @dataclass(frozen=True)
 class Counted:
-    """A run that counts: its attempt, its record, and what its step series says."""
+    """A run that counts: its attempt, its record, what its step series says, and what else went on in its window."""
 
     attempt: Attempt
     record: RunRecord
     seen: WindowStats
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,8 @@ STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "qu
 def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     steps = read_steps(attempt.path, NEEDED)
-    return Counted(attempt, record, describe(steps, loaded.window, loaded.sweep.config.stats.block))
+    seen = describe(steps, loaded.window, loaded.sweep.config.stats.block)
+    return Counted(attempt, record, seen, tuple(event_notes(steps, loaded.window)))
 
 
 def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
@@ -183,7 +186,12 @@ def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
     for one in counted:
         by_arm.setdefault(names[one.attempt.run.arm], []).append(one.seen.inside[1])
     slow = [f"{one.attempt.run.id}: {note}" for one in counted for note in slow_notes(*one.seen.inside)]
-    return [*settling_notes(by_arm), *slow]
+    events: dict[str, list[str]] = {}
+    for one in counted:
+        for note in one.events:
+            events.setdefault(note, []).append(one.attempt.run.id)
+    told = [f"{first_of(runs, SHOWN_RUNS)}: {note}" for note, runs in events.items()]
+    return [*settling_notes(by_arm), *slow, *told]
 
 
 def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:

@@ -17,10 +17,11 @@ Over 250 steps that is nothing; over one step it can be much. Readers therefore 
 The log (format 1), one JSON object a line, `rank-<RANK>.jsonl`:
     {"interlace": "steps", "format": 1, "rank": 0, "local_rank": 0, "world_size": 1, "pid": 1234,
      "clock": "perf_counter", "unit": "s", "start_unix_s": 1764432000.1}
-    {"step": 1, "step_s": 0.012, "t_s": 0.012, "phases": {"forward": 0.004}, "loss": 0.5}
+    {"step": 1, "step_s": 0.012, "t_s": 0.012, "compiled": 3, "phases": {"forward": 0.004}, "loss": 0.5}
     {"end": true, "steps": 1}
 `step` counts from 1. `t_s` is the recorder's clock: it stands still between a `step()` and a later `start()`,
-so it is always the sum of the steps. Numbers that JSON lacks are written as the strings "nan", "inf", "-inf".
+so it is always the sum of the steps. `compiled` is there on steps during which torch compiled code, and says
+how many times. Numbers that JSON lacks are written as the strings "nan", "inf", "-inf".
 The last line is written by a clean close only.
 """
 
@@ -46,7 +47,7 @@ FORMAT = 1
 """Version of the log. 1: first."""
 
 FOLDER_VARIABLE = "INTERLACE_STEP_DIR"
-RESERVED = frozenset({"step", "step_s", "t_s", "phases", "end", "steps", "interlace"})
+RESERVED = frozenset({"step", "step_s", "t_s", "compiled", "phases", "end", "steps", "interlace"})
 
 _RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK")
 _LOCAL_RANK_NAMES = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
@@ -79,6 +80,7 @@ class StepRecorder:
         self._buffer: list[str] = []
         self._phases_ns: dict[str, int] = {}
         self._clock_ns = 0
+        self._compiled = _compiled()
         self._flush_every_ns = int(flush_every_s * 1e9)
         where = folder or os.environ.get(FOLDER_VARIABLE)
         if where:
@@ -96,6 +98,7 @@ class StepRecorder:
     def start(self) -> None:
         """Begin a step here and now: time since the last `step()` (validation, a checkpoint) is left out."""
         self._mark_ns = time.perf_counter_ns()
+        self._compiled = _compiled()
         self._phases_ns.clear()
 
     def step(self, **values: float | str | None) -> None:
@@ -112,6 +115,10 @@ class StepRecorder:
         self._clock_ns += step_ns
         self.steps += 1
         line = f'{{"step": {self.steps}, "step_s": {step_ns / 1e9:.9f}, "t_s": {self._clock_ns / 1e9:.9f}'
+        compiled = _compiled()
+        if compiled > self._compiled:
+            line += f', "compiled": {compiled - self._compiled}'
+        self._compiled = compiled
         if self._phases_ns:
             line += f', "phases": {_phases(self._phases_ns)}'
             self._phases_ns.clear()
@@ -196,6 +203,16 @@ class _Phase:
 
 
 _NOTHING: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
+
+
+def _compiled() -> int:
+    """How many frames torch.compile has compiled in this process, recompilations included; 0 without torch."""
+    dynamo = sys.modules.get("torch._dynamo.utils")
+    counters = getattr(dynamo, "counters", None)  # not torch's public interface: it may be gone one day
+    try:
+        return int(counters["frames"]["total"]) if counters else 0
+    except (KeyError, TypeError, ValueError):
+        return 0
 
 
 def _header(rank: int | None, local_rank: int | None, world_size: int | None) -> dict[str, Any]:

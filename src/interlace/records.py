@@ -92,14 +92,14 @@ def write_steps(path: Path, frame: pd.DataFrame) -> None:
 
 
 def read_steps(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read the step series of a run. Raises ReadError where it is missing or broken."""
+    """Read the step series of a run, or those of `columns` that it has. Raises ReadError where it is broken."""
     import pyarrow as pa  # noqa: PLC0415 (records are read by light commands; step series are not)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
-        frame: pd.DataFrame = pq.read_table(
-            path / "steps.parquet", columns=None if columns is None else list(columns)
-        ).to_pandas()
+        with pq.ParquetFile(path / "steps.parquet") as file:
+            kept = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+            frame: pd.DataFrame = file.read(columns=kept).to_pandas()
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path / 'steps.parquet'} cannot be read: {error}") from error
     return frame

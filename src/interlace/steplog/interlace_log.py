@@ -145,7 +145,8 @@ def _row(fields: dict[str, Any], header: dict[str, Any], record: Record, remarks
         remarks.error("corrupt_line", record.line, record.text, "no step or no step_s")
         return []
     extra = {f"phase.{name}": _number(value) for name, value in (fields.get("phases") or {}).items()}
-    extra |= {k: _number(v) for k, v in fields.items() if k not in {"step", "step_s", "t_s", "phases"}}
+    extra |= {"event.compiled": _number(fields.get("compiled"))}
+    extra |= {k: _number(v) for k, v in fields.items() if k not in {"step", "step_s", "t_s", "compiled", "phases"}}
     known = {name: value for name, value in extra.items() if value is not None}
     rank = _whole(header.get("rank"))
     return [

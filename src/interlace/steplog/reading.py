@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import ReadError, UsageError
 from interlace.steplog import interlace_log, keyvalue, registry
 from interlace.steplog.assemble import assemble
+from interlace.steplog.events import Watched
 from interlace.steplog.model import PER_SECOND, Options, Parsed, StepLog, Unit, shorten
 from interlace.steplog.pattern import compiled
 from interlace.steplog.text import CHUNK_BYTES, head_of, records_of, text_of
@@ -38,7 +40,9 @@ def read(path: str | Path, reader: str = "auto", pattern: str | None = None, uni
         return _read_folder(path, reader, options)
     head = text_of(head_of(path))
     chosen, why = _chosen(path, head, reader, options)
-    return _assembled(path, head, chosen, why, chosen.parse(records_of(path), options))
+    watched = Watched(records_of(path))
+    parsed = chosen.parse(watched, options)
+    return _assembled(path, head, chosen, why, replace(parsed, rows=watched.marked(parsed.rows)))
 
 
 def _chosen(path: Path, head: str, reader: str, options: Options) -> tuple[Reader, str]:
