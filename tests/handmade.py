@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interlace.loaded import LoadedSweep
+    from interlace.schema import Plan
 
 CONFIG = SweepConfig(
     "s", WorkloadConfig("w", command="x"), RanksConfig("plain"), rounds=4, burn_in=False,
     measure=MeasureConfig(window=[1, 20]),
 )  # fmt: skip
 ADAPTIVE = replace(CONFIG, adaptive=AdaptiveConfig(enabled=True, max_rounds=8, target_pct=1.0))
+
+BROKE = Cause("x", "it broke")
 
 
 def on_disk(
@@ -36,10 +39,12 @@ def on_disk(
     failed: dict[str, set[int]] | None = None,
     extra: int = 0,
     node: str = "n",
+    plan: Plan | None = None,
+    cause: Cause = BROKE,
 ) -> LoadedSweep:
     """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds."""
     sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in "ab"), "a", config)
-    plan = make_plan(sweep)
+    plan = plan or make_plan(sweep)
     for _ in range(extra):
         plan = add_round(plan, "wide")
     sweep_dir = SweepDir(folder / "sweep")
@@ -52,7 +57,7 @@ def on_disk(
         path.mkdir(parents=True)
         record = RunRecord(run, 1, "ok", 100.0 + run.index, 5.0, 0)
         if run.round in (failed or {}).get(run.arm, set()):
-            write_record(path, replace(record, status="failed", cause=Cause("x", "it broke")))
+            write_record(path, replace(record, status="failed", cause=cause))
             continue
         step_s = 0.1 * float(np.exp(spread * random.standard_normal()))
         frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": step_s, "end_s": np.arange(1, 21) * step_s})

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlace.extend import extended, stopped_because
+from interlace.plan import add_round
+from interlace.schema import Cause
 from tests.handmade import ADAPTIVE, CONFIG, on_disk
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def test_a_round_that_one_failure_broke_is_repeated_whole_and_once(tmp_path: Pat
     longer = extended(loaded)
 
     assert [(one.round, one.repeats) for one in longer.extensions] == [(5, 2)]
-    assert longer.extensions[0].reason == "it repeats round 2, which b did not finish"
+    assert longer.extensions[0].reason == "it repeats round 2, which b did not finish undisturbed"
     assert [run.arm for run in longer.runs if run.round == 5] == [run.arm for run in longer.runs if run.round == 2]
 
 
@@ -38,8 +40,24 @@ def test_an_arm_that_never_finished_a_run_does_not_make_rounds_repeat(tmp_path: 
     assert added(on_disk(tmp_path, CONFIG, 0.001, {"b": {1, 2, 3, 4}})) == []
 
 
+def test_a_round_is_repeated_as_often_as_asked_and_no_more(tmp_path: Path) -> None:
+    config = replace(CONFIG, repeat_broken_rounds=2)
+    plan = add_round(on_disk(tmp_path / "first", config, 0.001).plan, "again", repeats=2)
+    once = on_disk(tmp_path / "once", config, 0.001, {"b": {2, 5}}, plan=plan)
+    twice = on_disk(tmp_path / "twice", config, 0.001, {"b": {2, 5, 6}}, plan=add_round(plan, "again", repeats=5))
+
+    assert added(once) == [(6, 5)]
+    assert added(twice) == []
+
+
+def test_a_round_that_others_disturbed_is_repeated_though_its_arm_never_ran_alone(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, {"b": {1, 2, 3, 4}}, cause=Cause("foreign", "others computed"))
+
+    assert added(loaded) == [(5, 1)]
+
+
 def test_repeats_can_be_switched_off(tmp_path: Path) -> None:
-    assert added(on_disk(tmp_path, replace(CONFIG, repeat_broken_rounds=False), 0.001, {"b": {2}})) == []
+    assert added(on_disk(tmp_path, replace(CONFIG, repeat_broken_rounds=0), 0.001, {"b": {2}})) == []
 
 
 def test_an_adaptive_sweep_goes_on_while_its_interval_is_too_wide(tmp_path: Path) -> None:

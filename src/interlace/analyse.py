@@ -10,15 +10,16 @@ import pandas as pd
 
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
+from interlace.compare.node_flags import SeenRun, differing_clocks, flag_nodes
 from interlace.compare.pays import RunCost, payback
 from interlace.compare.screen import screen
-from interlace.compare.step_notes import event_notes, settling_notes, slow_notes
+from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
 from interlace.records import is_finished, read_steps
 from interlace.stats import WindowStats, describe
-from interlace.steplog.events import EVENTS
+from interlace.steplog.events import EVENTS, event_notes
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def analyse(loaded: LoadedSweep) -> Analysis:
     names = loaded.sweep.names
     frame = pd.DataFrame([_statistics(names, one) for one in everything], columns=STATISTICS)
     confidence = confidence_of(loaded)
-    judged, notes = _compare(loaded, frame, confidence)
+    seen = [_seen(names, one) for one in counted]
+    judged, notes = _compare(loaded, frame, seen, confidence)
     by_arm = judged.by_arm() if judged else {}
     return Analysis(
         sweep=loaded.sweep.name,
@@ -207,7 +209,14 @@ def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
     }
 
 
-def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tuple[Comparisons | None, list[str]]:
+def _seen(names: dict[str, str], one: Counted) -> SeenRun:
+    run, record = one.attempt.run, one.record
+    return SeenRun(names[run.arm], run.round, record.gpus, record.foreign, record.others_cpu_pct)
+
+
+def _compare(
+    loaded: LoadedSweep, frame: pd.DataFrame, seen: Sequence[SeenRun], confidence: float
+) -> tuple[Comparisons | None, list[str]]:
     sweep = loaded.sweep
     baseline = sweep.names[sweep.baseline]
     arms = [arm.name for arm in sweep.arms if arm.measure]
@@ -223,10 +232,17 @@ def _compare(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> tup
             margin=sweep.config.stats.margin_pct / 100.0,
             not_judged=NOT_INTERLEAVED if loaded.plan.order == "sequential" else None,
             aa_rounds=aa_rounds(loaded.aa) if loaded.aa else None,
+            unusual=flag_nodes(seen, sweep.config.gate.cpu_busy_pct),
         )
     except InterlaceError as error:
         return None, [str(error)]
-    return judged, list(judged.notes)
+    return _with_clocks(judged, differing_clocks(seen, baseline)), list(judged.notes)
+
+
+def _with_clocks(judged: Comparisons, differing: Mapping[str, tuple[str, ...]]) -> Comparisons:
+    """Mark the comparisons of arms whose GPUs ran otherwise than the baseline's."""
+    marked = (replace(one, notes=(*one.notes, *differing.get(one.arm, ()))) for one in judged.candidates)
+    return replace(judged, candidates=tuple(marked))
 
 
 def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: Comparison | None) -> ArmSummary:

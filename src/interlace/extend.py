@@ -7,6 +7,7 @@ arms different (docs/statistics.md).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from interlace.plan import add_round
@@ -22,29 +23,44 @@ HOPELESS = 2.0
 
 def extended(loaded: LoadedSweep) -> Plan:
     """Return the plan with the one round that it needs next, or the plan as it is."""
-    plan, config = loaded.plan, loaded.sweep.config
+    plan = loaded.plan
     if plan.order == "screen":
         return plan
-    if config.repeat_broken_rounds and (broken := repeatable_round(loaded)) is not None:
+    if (broken := repeatable_round(loaded)) is not None:
         missing = {run.arm for run in plan.runs if run.round == broken} - _ok_arms(loaded, broken)
         arms = sorted(loaded.sweep.names[slug] for slug in missing)
-        return add_round(plan, f"it repeats round {broken}, which {', '.join(arms)} did not finish", broken)
+        return add_round(plan, f"it repeats round {broken}, which {', '.join(arms)} did not finish undisturbed", broken)
     return _adapted(loaded)
 
 
 def repeatable_round(loaded: LoadedSweep) -> int | None:
-    """Return the first round that a failed run broke and that may come out whole when it is measured again.
+    """Return the first round that may come out whole when it is measured again; at most `repeat_broken_rounds` times.
 
     An arm that has never finished a run will fail again: its rounds are not repeated for it.
     """
     plan = loaded.plan
-    done = {one.round for one in plan.extensions if one.repeats} | {one.repeats for one in plan.extensions}
-    capable = {attempt.run.arm for attempt in loaded.used}
-    for number in sorted({run.round for run in plan.runs if run.round > 0} - done):
+    repeated_by = {one.repeats: one.round for one in plan.extensions if one.repeats}
+    times = Counter(_origin(plan, one.repeats) for one in plan.extensions if one.repeats)
+    capable = {attempt.run.arm for attempt in loaded.used} | _disturbed_arms(loaded)
+    for number in sorted({run.round for run in plan.runs if run.round > 0} - repeated_by.keys()):
         missing = {run.arm for run in plan.runs if run.round == number} - _ok_arms(loaded, number)
-        if missing and missing <= capable:
+        spent = times[_origin(plan, number)] >= loaded.sweep.config.repeat_broken_rounds
+        if missing and missing <= capable and not spent:
             return number
     return None
+
+
+def _origin(plan: Plan, number: int) -> int:
+    """Return the round of the first plan that this one stands for."""
+    repeats = {one.round: one.repeats for one in plan.extensions if one.repeats}
+    while number in repeats:
+        number = repeats[number]
+    return number
+
+
+def _disturbed_arms(loaded: LoadedSweep) -> set[str]:
+    """Name the arms that would have finished but for others on the node."""
+    return {record.run.arm for record in loaded.records if record.cause is not None and record.cause.code == "foreign"}
 
 
 def _ok_arms(loaded: LoadedSweep, number: int) -> set[str]:

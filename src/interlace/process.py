@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import psutil
 
@@ -63,6 +63,12 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Path, 
             raise LaunchError(f"cannot start {argv[0]!r} in {cwd}: {error.strerror}") from error
     return Child(popen, time.time(), env.get(MARKER, ""))
 
+
+MOST_ANCESTORS = 64
+"""Deeper than any tree of processes that is not a loop."""
+
+INITIAL_PID_NAMESPACE = "pid:[4026531836]"
+"""The first pid namespace has this number on every Linux (PROC_PID_INIT_INO)."""
 
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C, a polite kill, and a closed terminal: each asks to stop."""
@@ -132,6 +138,35 @@ def members(child_pid: int | None, marker: str) -> list[psutil.Process]:
             if ours and process.pid != os.getpid():
                 found[process.pid] = process
     return [process for process in found.values() if _alive(process)]
+
+
+def owner_of(pid: int, marker: str) -> Literal["own", "foreign", "unknown"]:
+    """Tell whose a process is: ours by descent or by its run's marker; `unknown` where /proc does not have it."""
+    ancestor = pid
+    for _ in range(MOST_ANCESTORS):
+        if ancestor == os.getpid():
+            return "own"
+        try:
+            with open(f"/proc/{ancestor}/stat", "rb") as stream:  # noqa: PTH123 (as in `_carries`)
+                ancestor = int(stream.read().rpartition(b")")[2].split()[1])
+        except (OSError, IndexError, ValueError):
+            if ancestor == pid:
+                return "unknown"
+            break
+        if ancestor <= 1:
+            break
+    try:
+        return "own" if _carries(pid, marker) else "foreign"
+    except OSError:
+        return "foreign" if os.path.exists(f"/proc/{pid}") else "unknown"  # noqa: PTH110 (as above)
+
+
+def has_host_pids() -> bool:
+    """Tell whether this process lives in the machine's own pid namespace, whose pids the driver speaks of."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == INITIAL_PID_NAMESPACE  # noqa: PTH115 (the text is no path)
+    except OSError:
+        return True
 
 
 def _carries(pid: int, marker: str) -> bool:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 Versioned = TypeVar("Versioned", Plan, RunRecord)
 
-UNFINISHED = frozenset({"interrupted", "disturbed"})
-"""What `resume` measures again."""
-
 
 @dataclass(frozen=True)
 class Started:
@@ -73,10 +70,13 @@ def _read(path: Path, kind: type[Versioned]) -> Versioned:
 def is_finished(tries: Sequence[Attempt]) -> bool:
     """Tell whether a run needs no further attempt: its last one ended, well or badly, of itself.
 
-    The last one decides: a run that was started anew for a passing cause and then cut is not finished.
+    The last one decides: a run that was started anew for a passing cause and then cut is not finished. Nor is one
+    that the gate refused; one that others disturbed while it was on is, since its whole round is measured again.
     """
     last = tries[-1].record if tries else None
-    return last is not None and last.status not in UNFINISHED
+    if last is None or last.status == "interrupted":
+        return False
+    return not (last.status == "disturbed" and last.cause is not None and last.cause.code == "gate")
 
 
 def remaining(sweep_dir: SweepDir, plan: Plan) -> list[Run]:

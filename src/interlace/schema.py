@@ -5,7 +5,7 @@ Words (docs/words.md): arm, round, run, lane, sweep, window, step series.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from interlace.settings import Order, SweepConfig  # noqa: TC001 (msgspec reads these at run time)
@@ -162,19 +162,47 @@ class StepSummary:
 
 
 @dataclass(frozen=True)
-class GpuPeak:
-    """Peak of one GPU over one run, as nvidia-smi would have shown it. None with a reason, never 0."""
+class GpuSeen:
+    """What one GPU did over one run. None where it was not to be had, never 0.
+
+    `peak_mib` is the highest memory in use as nvidia-smi would have shown it, `baseline_mib` that before the run;
+    `reason` says why there is no peak. `sm_clock_mhz` and `power_w` are medians over the samples in which the GPU
+    was at work, `busy_pct` the share of such samples, `temperature_c` the highest. `held_pct` gives, for every
+    reason that held the clock down, the share of those samples in which it did.
+    """
 
     uuid: str
     index: int
     peak_mib: float | None
     baseline_mib: float | None
     reason: str | None = None
+    sm_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    power_w: float | None = None
+    busy_pct: float | None = None
+    held_pct: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Foreigner:
+    """A compute process that was not ours, on a GPU of the node during a run; times in seconds of the run."""
+
+    pid: int
+    name: str | None
+    uuid: str
+    index: int | None
+    first_s: float
+    last_s: float
+    used_mib: float | None = None
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All that is known of one finished attempt of a run; `record.json`."""
+    """All that is known of one finished attempt of a run; `record.json`.
+
+    `cpu_busy_pct` is the load of all CPUs of the node, `others_cpu_pct` the part of it that was not this run's (the
+    orchestrator, other users, time a hypervisor took); None where the run's own share is not known.
+    """
 
     run: Run
     attempt: int
@@ -188,8 +216,10 @@ class RunRecord:
     reader: str | None = None
     world_size_asked: int | None = None
     world_size_found: int | None = None
-    gpus: tuple[GpuPeak, ...] = ()
+    gpus: tuple[GpuSeen, ...] = ()
+    foreign: tuple[Foreigner, ...] = ()
     cpu_busy_pct: float | None = None
+    others_cpu_pct: float | None = None
     own_cpu_s: float | None = None
     own_wall_s: float | None = None
     gate_wait_s: float = 0.0

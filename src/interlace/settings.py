@@ -163,4 +163,4 @@ class SweepConfig:
     monitor: MonitorConfig = field(default_factory=MonitorConfig)
     stats: StatsConfig = field(default_factory=StatsConfig)
     adaptive: AdaptiveConfig = field(default_factory=AdaptiveConfig)
-    repeat_broken_rounds: bool = True
+    repeat_broken_rounds: Annotated[int, Meta(ge=0)] = 1

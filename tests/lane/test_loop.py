@@ -7,19 +7,23 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pandas as pd
 import pytest
 
 from interlace import process
 from interlace.arms import name_slugs
+from interlace.extend import extended
 from interlace.files import SweepDir, write_json
 from interlace.lane import loop as execute_module
 from interlace.lane import watch
 from interlace.lane.lane import Lane, Silent
 from interlace.lane.loop import close_cut_runs, execute
 from interlace.loaded import load
+from interlace.monitor.fake import FakeGpus
 from interlace.monitor.off import NoGpus
+from interlace.monitor.readings import Gpu, GpuProcess, GpuSample, ProcessList
 from interlace.plan import make_plan
 from interlace.records import remaining, write_record
 from interlace.schema import Arm, Cause, Plan, RunRecord, Sweep
@@ -102,6 +106,64 @@ def test_a_program_that_cannot_be_started_at_all_is_a_failed_run(tmp_path: Path)
     assert (record.status, record.returncode) == ("failed", None)
     assert record.cause is not None
     assert "cannot start '/nonexistent/binary'" in record.cause.message
+
+
+ANOTHER = ProcessList((GpuProcess(os.getppid(), "GPU-1", "other", 2048.0),))
+
+
+def beside_another(tmp_path: Path, trainer: Path, action: Literal["wait", "warn"]) -> tuple[RunRecord, Lane]:
+    """Measure three seconds on a fake GPU on which somebody else's process appears after the gate."""
+    monitor = MonitorConfig(interval_s=0.05)
+    held, plan = lane(tmp_path, ("a", config(f"python {trainer} 6 0.6", gate=GateConfig(action), monitor=monitor)))
+    idle = [GpuSample(0.0, "GPU-1", 3.0, 0.0)]
+    gpus = FakeGpus([Gpu(0, "GPU-1", "0000:1b:00.0")], [idle], [ProcessList(), ANOTHER])
+    held = replace(held, gpus=gpus)
+    (record,) = execute(held, plan)
+    return record, held
+
+
+@pytest.mark.slow
+def test_a_run_that_others_shared_the_gpus_with_is_disturbed_and_stays_on_record(tmp_path: Path, trainer: Path) -> None:
+    record, held = beside_another(tmp_path, trainer, "wait")
+
+    assert (record.status, record.steps is not None) == ("disturbed", True)
+    assert record.cause is not None
+    assert record.cause.message.startswith(f"others computed on the GPUs: pid {os.getppid()} (other) on GPU 0 from 0")
+    loaded = load(held.sweep_dir.path)
+    assert loaded.used == ()
+    assert remaining(held.sweep_dir, loaded.plan) == []
+    assert extended(loaded).extensions[0].repeats == 1
+
+
+@pytest.mark.slow
+def test_where_the_gate_only_warns_such_a_run_counts_and_names_them(tmp_path: Path, trainer: Path) -> None:
+    record, held = beside_another(tmp_path, trainer, "warn")
+
+    assert record.status == "ok"
+    assert [(one.pid, one.index) for one in record.foreign] == [(os.getppid(), 0)]
+    assert len(load(held.sweep_dir.path).used) == 1
+
+
+def test_what_others_used_of_the_cpus_is_the_load_that_was_not_the_runs(tmp_path: Path, trainer: Path) -> None:
+    quiet = measured(tmp_path / "quiet", f"python {trainer} 5 0.1")
+    busy = measured(tmp_path / "busy", script(tmp_path, SPINNING))
+
+    assert quiet.others_cpu_pct is not None
+    assert busy.others_cpu_pct is not None
+    assert busy.cpu_busy_pct is not None
+    assert busy.cpu_busy_pct - busy.others_cpu_pct >= 100.0 / (os.cpu_count() or 1) / 2
+
+
+SPINNING = """
+import time
+from interlace.recorder import StepRecorder
+with StepRecorder() as recorder:
+    for _ in range(6):
+        until = time.monotonic() + 0.3
+        while time.monotonic() < until:
+            pass
+        recorder.step()
+"""
 
 
 def test_fewer_ranks_than_asked_fail_the_run(tmp_path: Path, trainer: Path) -> None:

@@ -15,7 +15,7 @@ from interlace.monitor.off import NoGpus
 from interlace.monitor.readings import Gpu, GpuReadError, GpuSample
 from interlace.monitor.sampler import Monitor, MonitorResult
 from interlace.monitor.samples import write_samples
-from interlace.schema import GpuPeak
+from interlace.schema import GpuSeen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,16 +48,15 @@ def watched(script: Sequence[Sequence[GpuSample] | Exception], ticks: int) -> Mo
 def test_the_peak_stands_beside_the_idle_baseline_and_a_lost_gpu_has_its_reason() -> None:
     result = watched([holding(517.0), holding(20517.0), holding(800.0)], ticks=3)
 
-    assert result.peaks == (
-        GpuPeak("GPU-1", 0, 20517.0, 517.0),
-        GpuPeak("GPU-2", 1, None, None, "GPU is lost"),
-    )
+    alive, lost = result.gpus
+    assert (alive.peak_mib, alive.baseline_mib, alive.reason) == (20517.0, 517.0, None)
+    assert lost == GpuSeen("GPU-2", 1, None, None, "GPU is lost")
 
 
 def test_memory_that_was_never_readable_has_no_peak_and_is_noted_once() -> None:
     result = watched([holding(None)], ticks=3)
 
-    assert result.peaks[0] == GpuPeak("GPU-1", 0, None, None, "memory was never readable during the run")
+    assert (result.gpus[0].peak_mib, result.gpus[0].reason) == (None, "memory was never readable during the run")
     assert result.notes == ("GPU 0: memory_used_mib not available: [N/A]",)
 
 
@@ -68,7 +67,7 @@ def test_a_baseline_from_the_gate_is_used_without_asking_again() -> None:
     monitor.start()
     result = monitor.stop()
 
-    assert result.peaks[0].baseline_mib == 3.0
+    assert result.gpus[0].baseline_mib == 3.0
 
 
 def test_a_sampler_that_fails_never_reaches_the_run_and_goes_on() -> None:
@@ -79,7 +78,7 @@ def test_a_sampler_that_fails_never_reaches_the_run_and_goes_on() -> None:
 
     assert result.missed >= 2
     assert set(result.notes) == {"a sample failed: boom", "a sample failed: no answer"}
-    assert result.peaks[0].peak_mib == 2.0
+    assert result.gpus[0].peak_mib == 2.0
 
 
 def test_a_source_that_switched_itself_off_is_not_asked_again_but_the_cpus_are_watched() -> None:
@@ -126,7 +125,7 @@ def test_a_node_without_gpus_is_still_watched_and_says_why_there_is_no_more() ->
     time.sleep(0.1)
     result = monitor.stop()
 
-    assert (result.source, result.peaks) == ("none", ())
+    assert (result.source, result.gpus) == ("none", ())
     assert result.notes == ("no GPU samples: there are none",)
     assert set(result.columns["uuid"]) == {None}
     assert len(result.columns["t_s"]) == result.samples > 3

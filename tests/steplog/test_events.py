@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlace.compare.step_notes import event_notes
 from interlace.steplog import read
+from interlace.steplog.events import event_notes
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from interlace import steplog
 from interlace.errors import UsageError
 from interlace.steplog.dates import iso
+from interlace.steplog.events import event_notes
 from interlace.steplog.summary import Summary, shown_time, summarise
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def as_json(log: StepLog, series: pd.DataFrame, summary: Summary) -> dict[str, A
     return {
         "reader": log.reader,
         "steps": _step_rows(log, series),
-        "notes": [*log.notes, *summary.notes],
+        "notes": _notes(log, summary),
         "errors": list(log.errors),
         "valid": not log.errors,
         "why": log.why,
@@ -126,6 +127,10 @@ def as_json(log: StepLog, series: pd.DataFrame, summary: Summary) -> dict[str, A
     }
 
 
+def _notes(log: StepLog, summary: Summary) -> list[str]:
+    return [*log.notes, *summary.notes, *event_notes(log.frame, (summary.first, summary.last))]
+
+
 def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> str:
     """Return what people read."""
     lines = [f"{path}", f"  read by     {log.why}", *_facts(log, series), "", *_table(log, series), ""]
@@ -139,7 +144,7 @@ def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> 
         lines.append(
             f"  step 1      {shown_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)"
         )
-    lines += [f"  note        {note}" for note in (*log.notes, *summary.notes)]
+    lines += [f"  note        {note}" for note in _notes(log, summary)]
     lines += [f"  error       {error}" for error in log.errors]
     return "\n".join(lines)
 

@@ -58,6 +58,7 @@ def compare(
     not_judged: str | None = None,
     failed: Mapping[str, str] | None = None,
     aa_rounds: Sequence[tuple[float, float]] | None = None,
+    unusual: Mapping[tuple[int, str], str] | None = None,
 ) -> Comparisons:
     """Compare every arm with `baseline` over the complete rounds.
 
@@ -65,8 +66,9 @@ def compare(
     mean_s, t_start_s, resolution (relative; NaN where all step times of the run are equal), quantum_s.
     `arms`: all that were to be compared, so that one without a finished run is named. `not_judged`: why no
     verdict may be given at all (the order, say); all runs then enter the ratio. `failed`: the same for single
-    arms. `aa_rounds`: run statistics (s) of at least four A/A rounds of the same session. Raises ConfigError
-    for missing columns; whatever else is wrong with the runs is said in sentences and notes.
+    arms. `aa_rounds`: run statistics (s) of at least four A/A rounds of the same session. `unusual`: why the node was
+    not as usual, by round and arm: such runs are flagged. Raises ConfigError for missing columns; whatever else is
+    wrong with the runs is said in sentences and notes.
     """
     usable, notes = usable_runs(runs)
     names = list(dict.fromkeys([baseline, *(arms or []), *(str(arm) for arm in runs["arm"])]))
@@ -81,7 +83,7 @@ def compare(
     rules = Rules(confidence, margin, aa, resolution, reasons, _unusually_small(table, aa))
     judged = compared(table, rules)
     drift = _drift(table, confidence)
-    flags = _flags(table)
+    flags = _flags(table, unusual or {})
     detailed = [_with_remarks(one, table, rules, drift, flags) for one in judged]
     by_arm = {one.arm: one for one in detailed}
     for arm, why in table.left_out.items():
@@ -144,12 +146,19 @@ def _drift(table: CompleteRounds, confidence: float) -> Drift | None:
     return fit_drift(table.log_stat.ravel(), np.tile(np.arange(arms), rounds), table.t.ravel(), confidence=confidence)
 
 
-def _flags(table: CompleteRounds) -> list[Flag]:
-    if len(table.rounds) < 2:  # noqa: PLR2004 (no median to be far from)
-        return []
-    with np.errstate(invalid="ignore"):
-        stalls = np.nan_to_num(1.0 - np.exp(table.log_stat - table.log_mean), nan=0.0)
-    return flag_runs(table.log_stat, stalls)
+def _flags(table: CompleteRounds, unusual: Mapping[tuple[int, str], str]) -> list[Flag]:
+    """Flag runs by their own numbers, where there are rounds to be far from, and by what the monitor saw."""
+    flags: list[Flag] = []
+    if len(table.rounds) > 1:
+        with np.errstate(invalid="ignore"):
+            stalls = np.nan_to_num(1.0 - np.exp(table.log_stat - table.log_mean), nan=0.0)
+        flags = flag_runs(table.log_stat, stalls)
+    reasons = {(flag.round_index, flag.arm_index): [flag.reason] for flag in flags}
+    for row, number in enumerate(table.rounds):
+        for column, arm in enumerate(table.arms):
+            if (number, arm) in unusual:
+                reasons.setdefault((row, column), []).append(unusual[number, arm])
+    return [Flag(row, column, ", ".join(texts)) for (row, column), texts in sorted(reasons.items())]
 
 
 def _with_remarks(

@@ -13,6 +13,8 @@ from interlace.stats.interval import sign_flip_p, signed_rank_interval
 from interlace.stats.multiple import expected_best
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from interlace.compare.rounds import CompleteRounds
@@ -27,7 +29,7 @@ HIGH_LAG1 = 0.5
 MANY_ROUNDS = 6
 COARSE = 0.002
 MANY_CANDIDATES = 3
-PAUSE_S = 1800.0
+SHOWN_FLAGS = 6
 
 
 def candidate(
@@ -113,7 +115,12 @@ def _flag_notes(table: CompleteRounds, flags: list[Flag]) -> list[str]:
         return []
     listed = [f"round {table.rounds[f.round_index]}, {table.arms[f.arm_index]}, {f.reason}" for f in flags]
     word = "run" if len(flags) == 1 else "runs"
-    return [f"{len(flags)} flagged {word}, kept ({'; '.join(listed)}): two more rounds would help"]
+    return [f"{len(flags)} flagged {word}, kept ({_listed(listed)}): two more rounds would help"]
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - SHOWN_FLAGS
+    return "; ".join(texts[:SHOWN_FLAGS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _drift_notes(table: CompleteRounds, drift: Drift | None, s_run: float | None) -> list[str]:

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 from interlace.stats.run import slow_steps
 from interlace.stats.warmup import check_warm_up
-from interlace.steplog.events import EVENTS
+from interlace.steplog.events import event_notes
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy as np
-    import pandas as pd
     from numpy.typing import NDArray
 
     from interlace.compare.given import GivenRun
@@ -22,11 +21,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 SHOWN = 5
-REMEDY = {
-    "event.compiled": "leave out more steps (a later window), or see why it recompiles (TORCH_LOGS=recompiles)",
-    "event.evaluated": "its time may count as a step's; evaluate outside the window",
-    "event.saved": "its time may count as a step's; save outside the window",
-}
 MUCH_SHORTER = 0.5
 
 
@@ -57,17 +51,6 @@ def slow_notes(step: Floats, step_s: Floats) -> list[str]:
     if not slow:
         return []
     return [f"steps over 5 times the median, kept (recompiled?): {first_of(slow, SHOWN)}"]
-
-
-def event_notes(steps: pd.DataFrame, window: tuple[int, int]) -> list[str]:
-    """Say at which steps of the window of one run something else was going on (columns as in `EVENTS`)."""
-    inside = steps[steps["step"].between(window[0], window[1])]
-    notes = []
-    for kind, meaning in EVENTS.items():
-        if kind in inside and (inside[kind] > 0).any():
-            where = [str(step) for step in sorted(set(inside.loc[inside[kind] > 0, "step"]))]
-            notes.append(f"{meaning} inside the window (step {first_of(where, SHOWN)}): {REMEDY[kind]}")
-    return notes
 
 
 def _names(names: list[str], of: int) -> str:

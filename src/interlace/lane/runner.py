@@ -12,6 +12,7 @@ from interlace.errors import InterlaceError, LaunchError, UsageError
 from interlace.files import read_json, write_json, write_text
 from interlace.gate import wait_until_idle
 from interlace.lane.causes import RETRYABLE, Ending, judge
+from interlace.lane.others import children_cpu_s, disturbed, foreigners_of, others_cpu_pct
 from interlace.lane.runlog import (
     Found,
     find_steps,
@@ -24,6 +25,7 @@ from interlace.lane.runlog import (
 )
 from interlace.lane.watch import Limits, Watched, watch
 from interlace.launch import build_launch, command_script
+from interlace.monitor.foreign import Sightings
 from interlace.monitor.sampler import Monitor
 from interlace.monitor.samples import write_samples
 from interlace.records import Started, make_run_dir, write_record, write_steps
@@ -66,7 +68,7 @@ def measure(lane: Lane, run: Run) -> RunRecord:
 
 
 def _attempt(lane: Lane, run: Run) -> RunRecord:
-    began_s, own_began_s = time.monotonic(), time.process_time()
+    began_s, own_began_s, children_s = time.monotonic(), time.process_time(), children_cpu_s()
     number, run_dir = make_run_dir(lane.sweep_dir, run)
     arm = lane.arm(run)
     started_at = time.time()
@@ -86,10 +88,12 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
     wall_s = time.monotonic() - started_s
     record = _read(arm, run, run_dir, launch, watched, returncode)
     record = replace(
-        record, attempt=number, started_at=started_at, wall_s=wall_s, gpus=seen.peaks,
-        cpu_busy_pct=seen.cpu_busy_pct, gate_wait_s=gate.waited_s,
+        record, attempt=number, started_at=started_at, wall_s=wall_s, gpus=seen.gpus,
+        foreign=foreigners_of(seen, run_dir), cpu_busy_pct=seen.cpu_busy_pct,
+        others_cpu_pct=others_cpu_pct(record, seen, children_cpu_s() - children_s, wall_s), gate_wait_s=gate.waited_s,
         notes=(*record.notes, *_gate_notes(gate, stubborn), *seen.notes),
     )  # fmt: skip
+    record = disturbed(record, arm.config.gate)
     own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gate.waited_s)
     return _persist(run_dir, record, seen, own)
 
@@ -130,7 +134,8 @@ def _run(
     limits = Limits(config.measure.timeout_s, config.measure.stall_s, config.measure.grace_s, config.workload.steps)
     count = step_counter(run_dir, config.measure, launch.log)
     env = {**lane.environ, **launch.env}
-    monitor = Monitor(lane.gpus, config.monitor.interval_s, idle_mib=gate.idle_mib or None)
+    sightings = Sightings(lambda pid: process.owner_of(pid, str(run_dir)))
+    monitor = Monitor(lane.gpus, config.monitor.interval_s, idle_mib=gate.idle_mib or None, sightings=sightings)
     monitor.start()
     try:
         with process.running(launch.argv, env, launch.cwd, run_dir / "stdout.log", run_dir / "stderr.log") as child:

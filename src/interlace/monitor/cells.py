@@ -99,6 +99,11 @@ def is_throttled(bits: int | None) -> bool | None:
     return None if bits is None else bool(bits & ~_NOT_A_BRAKE)
 
 
+def brakes(bits: int) -> tuple[str, ...]:
+    """Name the reasons in a mask that held the clock down."""
+    return throttle_names(bits & ~_NOT_A_BRAKE) or ()
+
+
 def sysfs_bus_id(text: str | None) -> str | None:
     """Spell a PCI address as sysfs does: `0000000F:01:00.0` -> `000f:01:00.0`; None where there is none."""
     match = _BUS_ID.search(text or "")

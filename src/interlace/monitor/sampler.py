@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from interlace.monitor.cpu import PROC, CpuTimes, busy_pct, cpu_times, mem_available_mib
 from interlace.monitor.readings import Gpu, GpuReadError, GpuSample, GpuSource
-from interlace.schema import GpuPeak
+from interlace.monitor.seen import gpus_seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from interlace.monitor.foreign import Sighting, Sightings
+    from interlace.schema import GpuSeen
 
 GPU_COLUMNS = (
     "memory_used_mib",
@@ -27,6 +30,9 @@ GPU_COLUMNS = (
 NODE_COLUMNS = ("cpu_busy_pct", "mem_available_mib")
 _MISSING = float("nan")
 _JOIN_TIMEOUT_S = 1.0
+LOOK_EVERY_S = 1.0
+"""How often the processes on the GPUs are listed; it costs more than a sample, and who computes stays a while."""
+LOOKS_PER_INTERVAL = 5.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ class MonitorResult:
     started_monotonic_s: float
     interval_s: float
     columns: Mapping[str, list[float] | list[str | None]]
-    peaks: tuple[GpuPeak, ...] = ()
+    gpus: tuple[GpuSeen, ...] = ()
+    sightings: tuple[Sighting, ...] = ()
     cpu_busy_pct: float | None = None
     own_cpu_s: float | None = None
     samples: int = 0
@@ -80,8 +87,9 @@ class _Rows:
 class Monitor:
     """Samples a node every `interval_s` from a thread of its own; nothing it meets reaches the run.
 
-    `idle_mib` (GPU UUID -> MiB) is the memory in use before the run; without it one sample is taken in
-    `start`, before any rank can have started. Start once, stop once.
+    `sightings` collects who computes on the GPUs meanwhile; without it nobody is looked for. `idle_mib` (GPU UUID ->
+    MiB) is the memory in use before the run; without it one sample is taken in `start`, before any rank can have
+    started. Start once, stop once.
     """
 
     def __init__(
@@ -90,11 +98,15 @@ class Monitor:
         interval_s: float = 0.2,
         *,
         idle_mib: Mapping[str, float | None] | None = None,
+        sightings: Sightings | None = None,
         proc: Path = PROC,
     ) -> None:
         self._source = source
         self._interval_s = max(interval_s, source.min_interval_s)
         self._idle_mib = dict(idle_mib) if idle_mib is not None else None
+        self._sightings = sightings
+        self._look_every_s = max(LOOK_EVERY_S, LOOKS_PER_INTERVAL * source.min_interval_s)
+        self._next_look_s = 0.0
         self._proc = proc
         self._rows = _Rows()
         self._notes: dict[str, None] = {}
@@ -127,7 +139,8 @@ class Monitor:
             self._started_s,
             self._interval_s,
             columns,
-            gpu_peaks(self._gpus, self._idle_mib or {}, columns),
+            gpus_seen(self._gpus, self._idle_mib or {}, columns),
+            self._sightings.all() if self._sightings else (),
             busy_pct(self._first_cpu, cpu_times(self._proc)),
             self._own_cpu_s,
             self._samples,
@@ -162,6 +175,7 @@ class Monitor:
             self._sample_node()
             if self._ask_gpus:
                 self._sample_gpus()
+                self._look_around()
             self._samples += 1
         except Exception as error:  # noqa: BLE001 (a sampler's trouble must never reach the run)
             self._missed += 1
@@ -181,6 +195,18 @@ class Monitor:
             for field, reason in one.reasons.items():
                 self._note(f"{self._name(one.uuid)}: {field} not available: {reason}")
 
+    def _look_around(self) -> None:
+        """List who computes on the GPUs, now and then."""
+        t_s = time.monotonic() - self._started_s
+        if self._sightings is None or t_s < self._next_look_s:
+            return
+        self._next_look_s = t_s + self._look_every_s
+        listed = self._source.processes()
+        self._sightings.look(listed.processes, t_s)
+        for uuid, reason in listed.reasons.items():
+            where = "" if uuid == "*" else f"{self._name(uuid)}: "
+            self._note(f"{where}who computes there is not known: {reason}")
+
     def _name(self, uuid: str) -> str:
         index = next((gpu.index for gpu in self._gpus if gpu.uuid == uuid), None)
         return f"GPU {uuid}" if index is None else f"GPU {index}"
@@ -188,26 +214,6 @@ class Monitor:
     def _note(self, text: str) -> None:
         """Keep each note once, in the order of their coming."""
         self._notes.setdefault(text)
-
-
-def gpu_peaks(
-    gpus: tuple[Gpu, ...],
-    idle_mib: Mapping[str, float | None],
-    columns: Mapping[str, list[float] | list[str | None]],
-) -> tuple[GpuPeak, ...]:
-    """Return the highest memory seen on every GPU, the idle baseline beside it, not taken off."""
-    peaks: dict[str | None, float] = {}
-    for uuid, used in zip(columns["uuid"], columns["memory_used_mib"], strict=True):
-        if isinstance(uuid, str) and isinstance(used, float) and used == used:  # noqa: PLR0124 (NaN)
-            peaks[uuid] = max(used, peaks.get(uuid, used))
-    return tuple(_peak(gpu, peaks.get(gpu.uuid), idle_mib.get(gpu.uuid)) for gpu in gpus)
-
-
-def _peak(gpu: Gpu, peak_mib: float | None, idle_mib: float | None) -> GpuPeak:
-    reason = None
-    if peak_mib is None:
-        reason = gpu.reasons.get("gpu") or "memory was never readable during the run"
-    return GpuPeak(gpu.uuid, -1 if gpu.index is None else gpu.index, peak_mib, idle_mib, reason)
 
 
 def _numbers(sample: GpuSample) -> dict[str, float | None]:

@@ -10,8 +10,12 @@ import re
 from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from interlace.wording import first_of
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    import pandas as pd
 
     from interlace.steplog.model import Row
     from interlace.steplog.text import Record
@@ -22,6 +26,13 @@ EVENTS = {
     "event.saved": "a checkpoint was saved",
 }
 """Column -> what it means, in words."""
+
+REMEDY = {
+    "event.compiled": "leave out more steps (a later window), or see why it recompiles (TORCH_LOGS=recompiles)",
+    "event.evaluated": "its time may count as a step's; evaluate outside the window",
+    "event.saved": "its time may count as a step's; save outside the window",
+}
+SHOWN = 5
 
 _LINES = {
     "event.compiled": re.compile(
@@ -69,3 +80,14 @@ class Watched:
             extra = dict(row.extra or {})
             ordered[place] = row._replace(extra={**extra, kind: extra.get(kind, 0.0) + 1.0})
         return ordered
+
+
+def event_notes(steps: pd.DataFrame, window: tuple[int, int]) -> list[str]:
+    """Say at which steps of the window of one run something else was going on (columns as in `EVENTS`)."""
+    inside = steps[steps["step"].between(window[0], window[1])]
+    notes = []
+    for kind, meaning in EVENTS.items():
+        if kind in inside and (inside[kind] > 0).any():
+            where = [str(step) for step in sorted(set(inside.loc[inside[kind] > 0, "step"]))]
+            notes.append(f"{meaning} inside the window (step {first_of(where, SHOWN)}): {REMEDY[kind]}")
+    return notes

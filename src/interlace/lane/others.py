@@ -1,0 +1,69 @@
+"""Who else used the node while a run was on, and whether that spoils the run."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from interlace import process
+from interlace.lane.runlog import read_ranks
+from interlace.monitor.foreign import foreigners
+from interlace.schema import Cause
+from interlace.wording import first_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interlace.monitor.sampler import MonitorResult
+    from interlace.schema import Foreigner, RunRecord
+    from interlace.settings import GateConfig
+
+SHOWN = 3
+MIB_PER_GIB = 1024.0
+
+
+def children_cpu_s() -> float:
+    """Return the CPU time of all children that have ended, and of theirs, as far as each waited for its own."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def others_cpu_pct(record: RunRecord, seen: MonitorResult, own_cpu_s: float, wall_s: float) -> float | None:
+    """Return the share of the node's CPUs that was busy and not ours, in percent.
+
+    None for a run that was killed: what its processes used was then never accounted to us.
+    """
+    if record.status != "ok" or record.returncode != 0 or seen.cpu_busy_pct is None or wall_s <= 0:
+        return None
+    own_pct = 100.0 * own_cpu_s / (wall_s * (os.cpu_count() or 1))
+    return round(max(0.0, seen.cpu_busy_pct - own_pct), 1)
+
+
+def foreigners_of(seen: MonitorResult, run_dir: Path) -> tuple[Foreigner, ...]:
+    """Return the compute processes on the GPUs that were not of this run."""
+    gpus = [(rank.get("binding") or {}).get("gpu") or {} for rank in read_ranks(run_dir)]
+    own_ranks = Counter(str(gpu["uuid"]) for gpu in gpus if gpu.get("uuid"))
+    index_of = {gpu.uuid: gpu.index for gpu in seen.gpus}
+    return foreigners(seen.sightings, index_of, own_ranks, host_pids=process.has_host_pids())
+
+
+def disturbed(record: RunRecord, gate: GateConfig) -> RunRecord:
+    """Mark a run disturbed that others shared the GPUs with.
+
+    Not where the gate lets runs start beside others (`warn`, `off`): then the record names them, and reports flag it.
+    """
+    if record.status != "ok" or not record.foreign or gate.action in ("warn", "off"):
+        return record
+    who = first_of([told(one) for one in record.foreign], SHOWN)
+    return replace(record, status="disturbed", cause=Cause("foreign", f"others computed on the GPUs: {who}"))
+
+
+def told(one: Foreigner) -> str:
+    """Write one foreign process: `pid 4711 (python) on GPU 3 from 12 to 80 s, 10.2 GiB`."""
+    where = f"GPU {one.uuid if one.index is None else one.index}"
+    memory = "" if one.used_mib is None else f", {one.used_mib / MIB_PER_GIB:.1f} GiB"
+    name = one.name or "name unknown"
+    return f"pid {one.pid} ({name}) on {where} from {one.first_s:.0f} to {one.last_s:.0f} s{memory}"
