@@ -70,6 +70,36 @@ def test_gpus_that_cannot_be_read_are_not_taken_for_idle() -> None:
     assert judge(GateEvidence(0.0, unreadable="GPU is lost"), GateConfig()) == ("the GPUs cannot be read: GPU is lost",)
 
 
+def test_memory_that_the_last_run_left_is_not_drained_even_under_the_general_limit() -> None:
+    evidence = GateEvidence(0.0, (GpuState(0, "GPU-1", "idle", None, 900.0, 0.0),))
+
+    assert judge(evidence, GateConfig(), {"GPU-1": 517.0}) == (
+        "GPU 0: 900 MiB in use, 517 when it was empty: not drained (gate.gpu_drained_mib=300)",
+    )
+    assert judge(evidence, GateConfig(), {"GPU-1": 650.0}) == ()
+    assert judge(evidence, GateConfig(), {"GPU-2": 3.0}) == ()
+
+
+def test_a_hot_gpu_and_little_memory_are_reasons_to_wait() -> None:
+    evidence = GateEvidence(
+        0.0, (GpuState(2, "GPU-1", "idle", None, 3.0, 0.0, temperature_c=83.0),), mem_available_mib=700.0
+    )
+
+    assert judge(evidence, GateConfig()) == (
+        "GPU 2: 83 C, it has to cool (gate.gpu_temperature_c=75)",
+        "700 MiB of memory are available (gate.memory_available_mib=1024)",
+    )
+
+
+def test_the_temperature_is_that_of_the_sample() -> None:
+    source = FakeGpus([Gpu(0, "GPU-1")], [[GpuSample(0.0, "GPU-1", 3.0, 0.0, temperature_c=41.0)]])
+
+    evidence = look(source, GateConfig(), cpu=quiet)
+
+    assert evidence.gpus[0].temperature_c == 41.0
+    assert evidence.mem_available_mib is not None
+
+
 # ---------------------------------------------------------------- the loop
 
 

@@ -20,7 +20,7 @@ LAYERS = [
     {"rank", "config", "sweepfile", "records", "arms", "plan", "compare"},
     {"gate", "node", "launch"},
     {"checkout"},
-    {"lane", "loaded"},
+    {"lane", "loaded", "placements"},
     {"analyse", "pool"},
     {"extend", "report"},
     {"cli"},

@@ -17,6 +17,7 @@ from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.errors import InterlaceError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
+from interlace.placements import Placement, grouped, read_placements
 from interlace.records import is_finished, read_steps
 from interlace.stats import WindowStats, describe
 from interlace.steplog.events import EVENTS, event_notes
@@ -80,6 +81,7 @@ class Analysis:
     payback: tuple[str, ...] = ()
     s_run: float | None = None
     drift: float | None = None
+    placements: tuple[Placement, ...] = ()
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -118,6 +120,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         payback=tuple(_payback(loaded, counted)),
         s_run=judged.s_run if judged else None,
         drift=judged.drift.total if judged and judged.drift else None,
+        placements=grouped([(names[one.attempt.run.arm], read_placements(one.attempt)) for one in counted]),
     )
 
 

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import psutil
 
-from interlace.monitor.cpu import busy_over
+from interlace.monitor.cpu import busy_over, mem_available_mib
 from interlace.monitor.occupancy import GpuState, Limits, occupancy, own_contexts
 from interlace.monitor.readings import GpuReadError, GpuSource
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from interlace.settings import GateConfig
 
@@ -39,6 +39,7 @@ class GateEvidence:
     cpu_busy_pct: float | None = None
     unreadable: str | None = None
     notes: tuple[str, ...] = ()
+    mem_available_mib: float | None = None
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,20 @@ class Clock(Protocol):
         ...
 
 
-def judge(evidence: GateEvidence, config: GateConfig) -> tuple[str, ...]:
-    """Return why the node is not empty, one sentence each; nothing when it is."""
+def judge(evidence: GateEvidence, config: GateConfig, empty_mib: Mapping[str, float] | None = None) -> tuple[str, ...]:
+    """Return why the node is not empty, one sentence each; nothing when it is.
+
+    `empty_mib` is the memory in use on each GPU (UUID) when it was last known to be empty.
+    """
     reasons = [f"the GPUs cannot be read: {evidence.unreadable}"] if evidence.unreadable else []
     for state in evidence.gpus:
-        reasons.extend(_gpu_reasons(state, config))
+        reasons.extend(_gpu_reasons(state, config, (empty_mib or {}).get(state.uuid)))
     if evidence.cpu_busy_pct is not None and evidence.cpu_busy_pct > config.cpu_busy_pct:
         reasons.append(f"the CPUs are {evidence.cpu_busy_pct:.0f} % busy (gate.cpu_busy_pct={config.cpu_busy_pct:g})")
+    free_mib = evidence.mem_available_mib
+    if free_mib is not None and free_mib < config.memory_available_mib:
+        limit = f"gate.memory_available_mib={config.memory_available_mib:g}"
+        reasons.append(f"{free_mib:.0f} MiB of memory are available ({limit})")
     return tuple(reasons)
 
 
@@ -87,6 +95,7 @@ def wait_until_idle(
     own_pids: Callable[[], Collection[int]] | None = None,
     clock: Clock = time,
     stable_s: float = STABLE_S,
+    empty_mib: Mapping[str, float] | None = None,
     on_wait: Callable[[Sequence[str], float], None] = lambda _reasons, _waited_s: None,
 ) -> GateResult:
     """Look at the node as `gate.action` says: wait (up to `timeout_s`), warn, fail, or off.
@@ -99,7 +108,7 @@ def wait_until_idle(
     idle_since_s: float | None = -math.inf  # nothing has been seen that would have to drain first
     while True:
         evidence = look(source, config, cpu=cpu, own_pids=own_pids)
-        reasons = judge(evidence, config)
+        reasons = judge(evidence, config, empty_mib)
         now_s = clock.monotonic()
         if reasons:
             idle_since_s = None
@@ -135,7 +144,7 @@ def look(
     except GpuReadError as error:
         unreadable = str(error)
     notes = (f"GPUs not checked: {source.reason}",) if source.kind == "none" else ()
-    return GateEvidence(time.time(), states, cpu(), unreadable, notes + _notes(states))
+    return GateEvidence(time.time(), states, cpu(), unreadable, notes + _notes(states), mem_available_mib())
 
 
 def own_process_tree() -> frozenset[int]:
@@ -160,7 +169,7 @@ def _gpu_states(source: GpuSource, config: GateConfig, own_pids: Callable[[], Co
     )
 
 
-def _gpu_reasons(state: GpuState, config: GateConfig) -> list[str]:
+def _gpu_reasons(state: GpuState, config: GateConfig, empty_mib: float | None) -> list[str]:
     """Say what keeps one GPU from being empty; our own left-overs count by their memory."""
     name = f"GPU {state.uuid if state.index is None else state.index}"
     if state.verdict == "busy" and state.reason in ("foreign_process", "process_unknown_pid"):
@@ -170,9 +179,17 @@ def _gpu_reasons(state: GpuState, config: GateConfig) -> list[str]:
         holder = _names(state) or "no process listed for it"
         limit = f"gate.gpu_memory_mib={config.gpu_memory_mib:g}"
         found.append(f"{name}: {state.used_mib:.0f} MiB in use, {holder} ({limit})")
+    elif state.used_mib is not None and empty_mib is not None and state.used_mib > empty_mib + config.gpu_drained_mib:
+        limit = f"gate.gpu_drained_mib={config.gpu_drained_mib:g}"
+        found.append(
+            f"{name}: {state.used_mib:.0f} MiB in use, {empty_mib:.0f} when it was empty: not drained ({limit})"
+        )
     if state.utilization_pct is not None and state.utilization_pct > config.gpu_utilization_pct:
         limit = f"gate.gpu_utilization_pct={config.gpu_utilization_pct:g}"
         found.append(f"{name}: {state.utilization_pct:.0f} % busy ({limit})")
+    if state.temperature_c is not None and state.temperature_c > config.gpu_temperature_c:
+        limit = f"gate.gpu_temperature_c={config.gpu_temperature_c:g}"
+        found.append(f"{name}: {state.temperature_c:.0f} C, it has to cool ({limit})")
     return found
 
 

@@ -107,7 +107,10 @@ class GateConfig:
     poll_s: Positive = 2.0
     gpu_memory_mib: Positive = 1024.0
     gpu_utilization_pct: Percent = 10.0
+    gpu_drained_mib: Positive = 300.0
+    gpu_temperature_c: Positive = 75.0
     cpu_busy_pct: Percent = 50.0
+    memory_available_mib: NotNegative = 1024.0
 
 
 @dataclass(frozen=True)

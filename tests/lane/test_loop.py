@@ -20,13 +20,16 @@ from interlace.lane import loop as execute_module
 from interlace.lane import watch
 from interlace.lane.lane import Lane, Silent
 from interlace.lane.loop import close_cut_runs, execute
+from interlace.lane.others import crowded
 from interlace.loaded import load
 from interlace.monitor.fake import FakeGpus
+from interlace.monitor.foreign import Sighting
 from interlace.monitor.off import NoGpus
 from interlace.monitor.readings import Gpu, GpuProcess, GpuSample, ProcessList
+from interlace.monitor.sampler import MonitorResult
 from interlace.plan import make_plan
 from interlace.records import remaining, write_record
-from interlace.schema import Arm, Cause, Plan, RunRecord, Sweep
+from interlace.schema import Arm, Cause, GpuSeen, Plan, RunRecord, Sweep
 from interlace.settings import GateConfig, MeasureConfig, MonitorConfig, RanksConfig, SweepConfig, WorkloadConfig
 from interlace.sweepfile import read_sweep, write_sweep
 
@@ -142,6 +145,31 @@ def test_where_the_gate_only_warns_such_a_run_counts_and_names_them(tmp_path: Pa
     assert record.status == "ok"
     assert [(one.pid, one.index) for one in record.foreign] == [(os.getppid(), 0)]
     assert len(load(held.sweep_dir.path).used) == 1
+
+
+def test_a_gate_remembers_how_little_an_empty_gpu_shows_and_writes_what_it_saw(tmp_path: Path, trainer: Path) -> None:
+    limits = GateConfig("fail", cpu_busy_pct=100.0)
+    held, plan = lane(tmp_path, *((name, config(f"python {trainer} 5 0.01", gate=limits)) for name in "ab"))
+    later = [[GpuSample(0.0, "GPU-1", 800.0, 0.0)]]
+    first = [[GpuSample(0.0, "GPU-1", 400.0, 0.0)]]
+    gpus = [Gpu(0, "GPU-1", "0000:1b:00.0")]
+
+    one = execute(replace(held, gpus=FakeGpus(gpus, first)), replace(plan, runs=plan.runs[:1]))
+    two = execute(replace(held, gpus=FakeGpus(gpus, later)), replace(plan, runs=plan.runs[1:]))
+
+    assert [record.status for record in (*one, *two)] == ["ok", "disturbed"]
+    assert two[0].cause is not None
+    assert "800 MiB in use, 400 when it was empty: not drained" in two[0].cause.message
+    seen = json.loads((held.sweep_dir.run(plan.runs[0].id, 1) / "gate.json").read_text())
+    assert seen["evidence"]["gpus"][0]["used_mib"] == 400.0
+
+
+def test_several_processes_of_ours_on_one_gpu_are_said() -> None:
+    seen = tuple(Sighting(pid, "GPU-1", None, "own", 5.0, 9.0, looks=4) for pid in (7, 8))
+    alone = Sighting(9, "GPU-2", None, "own", 5.0, 9.0, looks=4)
+    result = MonitorResult("fake", 0.0, 0.0, 0.2, {}, (GpuSeen("GPU-1", 0, 1.0, 1.0),), (*seen, alone))
+
+    assert crowded(result) == ("GPU 0: 2 processes of ours computed there; its peak memory holds them all",)
 
 
 def test_what_others_used_of_the_cpus_is_the_load_that_was_not_the_runs(tmp_path: Path, trainer: Path) -> None:

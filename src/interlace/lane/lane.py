@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -54,7 +54,10 @@ class Silent:
 
 @dataclass(frozen=True)
 class Lane:
-    """One node at work on one sweep. `worktrees` maps an arm's slug to its checkout (None: current folder)."""
+    """One node at work on one sweep. `worktrees` maps an arm's slug to its checkout (None: current folder).
+
+    `empty_mib` fills itself: the least memory (MiB) in use on each GPU (UUID) at any gate that found it empty.
+    """
 
     sweep_dir: SweepDir
     sweep: Sweep
@@ -62,6 +65,7 @@ class Lane:
     gpus: GpuSource
     environ: Mapping[str, str]
     observer: Observer
+    empty_mib: dict[str, float] = field(default_factory=dict)
 
     def arm(self, run: Run) -> Arm:
         """Return the arm that a run measures."""

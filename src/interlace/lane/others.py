@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from interlace import process
 from interlace.lane.runlog import read_ranks
-from interlace.monitor.foreign import foreigners
+from interlace.monitor.foreign import LEAST_LOOKS, foreigners
 from interlace.schema import Cause
 from interlace.wording import first_of
 
@@ -31,14 +31,14 @@ def children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def others_cpu_pct(record: RunRecord, seen: MonitorResult, own_cpu_s: float, wall_s: float) -> float | None:
+def others_cpu_pct(record: RunRecord, seen: MonitorResult, own_cpu_s: float) -> float | None:
     """Return the share of the node's CPUs that was busy and not ours, in percent.
 
     None for a run that was killed: what its processes used was then never accounted to us.
     """
-    if record.status != "ok" or record.returncode != 0 or seen.cpu_busy_pct is None or wall_s <= 0:
+    if record.status != "ok" or record.returncode != 0 or seen.cpu_busy_pct is None or record.wall_s <= 0:
         return None
-    own_pct = 100.0 * own_cpu_s / (wall_s * (os.cpu_count() or 1))
+    own_pct = 100.0 * own_cpu_s / (record.wall_s * (os.cpu_count() or 1))
     return round(max(0.0, seen.cpu_busy_pct - own_pct), 1)
 
 
@@ -48,6 +48,17 @@ def foreigners_of(seen: MonitorResult, run_dir: Path) -> tuple[Foreigner, ...]:
     own_ranks = Counter(str(gpu["uuid"]) for gpu in gpus if gpu.get("uuid"))
     index_of = {gpu.uuid: gpu.index for gpu in seen.gpus}
     return foreigners(seen.sightings, index_of, own_ranks, host_pids=process.has_host_pids())
+
+
+def crowded(seen: MonitorResult) -> tuple[str, ...]:
+    """Say on which GPUs more than one process of ours computed: their peak memory holds more than one rank."""
+    own = Counter(one.uuid for one in seen.sightings if one.owner == "own" and one.looks >= LEAST_LOOKS)
+    index_of = {gpu.uuid: gpu.index for gpu in seen.gpus}
+    return tuple(
+        f"GPU {index_of.get(uuid, uuid)}: {number} processes of ours computed there; its peak memory holds them all"
+        for uuid, number in own.items()
+        if number > 1
+    )
 
 
 def disturbed(record: RunRecord, gate: GateConfig) -> RunRecord:

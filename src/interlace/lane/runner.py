@@ -12,7 +12,8 @@ from interlace.errors import InterlaceError, LaunchError, UsageError
 from interlace.files import read_json, write_json, write_text
 from interlace.gate import wait_until_idle
 from interlace.lane.causes import RETRYABLE, Ending, judge
-from interlace.lane.others import children_cpu_s, disturbed, foreigners_of, others_cpu_pct
+from interlace.lane.others import children_cpu_s, crowded, disturbed, foreigners_of, others_cpu_pct
+from interlace.lane.proof import Proof, doubts
 from interlace.lane.runlog import (
     Found,
     find_steps,
@@ -73,29 +74,41 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
     arm = lane.arm(run)
     started_at = time.time()
     try:
-        gate = wait_until_idle(arm.config.gate, lane.gpus, on_wait=lane.observer.waiting)
+        gate = _through_the_gate(lane, arm, run_dir)
         if not gate.ok:
             return _refused(run, number, run_dir, gate)
         launch = _prepare(lane, arm, run_dir)
         if why := refuse_old_log(launch.log):
             return _not_started(run, number, run_dir, why)
         started_at, started_s = time.time(), time.monotonic()
-        watched, returncode, stubborn, seen = _run(lane, run, number, run_dir, launch, gate)
+        proof = Proof(run_dir, arm.config.measure.window)
+        watched, returncode, stubborn, seen = _run(lane, run, number, run_dir, launch, gate, proof)
     except KeyboardInterrupt:
         keep_log(_log_of(run_dir), run_dir)
         write_record(run_dir, _interrupted(run, number, started_at))
         raise
     wall_s = time.monotonic() - started_s
     record = _read(arm, run, run_dir, launch, watched, returncode)
-    record = replace(
-        record, attempt=number, started_at=started_at, wall_s=wall_s, gpus=seen.gpus,
-        foreign=foreigners_of(seen, run_dir), cpu_busy_pct=seen.cpu_busy_pct,
-        others_cpu_pct=others_cpu_pct(record, seen, children_cpu_s() - children_s, wall_s), gate_wait_s=gate.waited_s,
-        notes=(*record.notes, *_gate_notes(gate, stubborn), *seen.notes),
-    )  # fmt: skip
+    record = replace(record, attempt=number, started_at=started_at, wall_s=wall_s, gate_wait_s=gate.waited_s)
+    others_pct = others_cpu_pct(record, seen, children_cpu_s() - children_s)
+    record = _with_node(replace(record, others_cpu_pct=others_pct), run_dir, proof, seen)
+    record = replace(record, notes=(*record.notes, *_gate_notes(gate, stubborn)))
     record = disturbed(record, arm.config.gate)
     own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gate.waited_s)
     return _persist(run_dir, record, seen, own)
+
+
+def _through_the_gate(lane: Lane, arm: Arm, run_dir: Path) -> GateResult:
+    """Wait for an empty node and write down the evidence; remember how little memory an empty GPU shows."""
+    config = arm.config.gate
+    gate = wait_until_idle(config, lane.gpus, on_wait=lane.observer.waiting, empty_mib=lane.empty_mib)
+    if gate.evidence is not None:
+        write_json(run_dir / "gate.json", asdict(gate))
+    if gate.ok and not gate.reasons:
+        for uuid, used_mib in gate.idle_mib.items():
+            if used_mib is not None:
+                lane.empty_mib[uuid] = min(used_mib, lane.empty_mib.get(uuid, used_mib))
+    return gate
 
 
 def _log_of(run_dir: Path) -> Path | None:
@@ -110,7 +123,6 @@ def _refused(run: Run, number: int, run_dir: Path, gate: GateResult) -> RunRecor
     record = RunRecord(
         run, number, "disturbed", time.time(), 0.0, None, Cause("gate", message), gate_wait_s=gate.waited_s
     )
-    write_json(run_dir / "gate.json", asdict(gate))
     write_record(run_dir, record)
     return record
 
@@ -127,7 +139,7 @@ def _prepare(lane: Lane, arm: Arm, run_dir: Path) -> Launch:
 
 
 def _run(
-    lane: Lane, run: Run, number: int, run_dir: Path, launch: Launch, gate: GateResult
+    lane: Lane, run: Run, number: int, run_dir: Path, launch: Launch, gate: GateResult, proof: Proof
 ) -> tuple[Watched, int | None, list[int], MonitorResult]:
     """Run and watch, with the monitor on: how it ended, its return code, what would not end, what was sampled."""
     config = lane.arm(run).config
@@ -136,12 +148,17 @@ def _run(
     env = {**lane.environ, **launch.env}
     sightings = Sightings(lambda pid: process.owner_of(pid, str(run_dir)))
     monitor = Monitor(lane.gpus, config.monitor.interval_s, idle_mib=gate.idle_mib or None, sightings=sightings)
+
+    def progress(steps_seen: int, elapsed_s: float) -> None:
+        proof.at(steps_seen)
+        lane.observer.progress(steps_seen, elapsed_s)
+
     monitor.start()
     try:
         with process.running(launch.argv, env, launch.cwd, run_dir / "stdout.log", run_dir / "stderr.log") as child:
             log = str(launch.log) if launch.log else None
             write_json(run_dir / "started.json", Started(run, number, child.popen.pid, child.started_at, log))
-            watched = watch(child, limits, count, lane.observer.progress)
+            watched = watch(child, limits, count, progress)
     except LaunchError as error:
         return Watched("itself", cannot_start=str(error)), None, [], monitor.stop()
     except OSError as error:
@@ -173,7 +190,6 @@ def _read(arm: Arm, run: Run, run_dir: Path, launch: Launch, watched: Watched, r
     ending = _ending(arm.config, run_dir, watched, returncode, found, ranks)
     status, cause, notes = judge(ending)
     steps, step_notes = _summary(arm.config, found.log, wanted=status == "ok")
-    write_json(run_dir / "placement.json", ranks)
     if found.log is not None:
         write_steps(run_dir, found.log.frame)
         notes = (*notes, *step_notes, *_told(found.log, ending.world_found), *found.log.errors)
@@ -210,6 +226,17 @@ def _ending(
 def _told(log: StepLog, world: int | None) -> list[str]:
     """Leave out that a log does not say whose times it has where there is one rank only."""
     return [note for note in log.notes if world != 1 or not note.startswith("rank_unknown")]
+
+
+def _with_node(record: RunRecord, run_dir: Path, proof: Proof, seen: MonitorResult) -> RunRecord:
+    """Add what the monitor saw and where the ranks were found; a run that failed has other worries than its place."""
+    placements = proof.placements(seen.sightings)
+    write_json(run_dir / "placement.json", placements)
+    notes = (*seen.notes, *crowded(seen), *(doubts(placements) if record.status == "ok" else ()))
+    return replace(
+        record, gpus=seen.gpus, foreign=foreigners_of(seen, run_dir), cpu_busy_pct=seen.cpu_busy_pct,
+        notes=(*record.notes, *notes),
+    )  # fmt: skip
 
 
 def _gate_notes(gate: GateResult, stubborn: Sequence[int]) -> list[str]:

@@ -36,6 +36,7 @@ class GpuState:
     utilization_pct: float | None = None
     processes: tuple[OwnedProcess, ...] = ()
     why: dict[str, str] = field(default_factory=dict)
+    temperature_c: float | None = None
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,8 @@ def _state(
     if unlisted is not None:
         why["processes"] = unlisted
     verdict, reason = _verdict(used, load, held, unlisted=unlisted is not None, limits=limits)
-    return GpuState(gpu.index, gpu.uuid, verdict, reason, used, load, held, why)
+    heat_c = sample.temperature_c if sample else None
+    return GpuState(gpu.index, gpu.uuid, verdict, reason, used, load, held, why, heat_c)
 
 
 def _verdict(

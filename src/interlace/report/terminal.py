@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from interlace import placements
 from interlace.plan import estimate_left_s
 from interlace.report.table import (
     Table,
@@ -62,6 +63,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     print_lines(console, further_lines(analysis.comparisons, analysis.payback))
     print_lines(console, [f"{one.status}: {one.run}: {one.message}; {one.log}" for one in analysis.troubles], "red")
     print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")
+    print_lines(console, [f"ran on: {line}" for line in placements.lines(analysis.placements)], "dim")
     if analysis.left:
         print_lines(console, [f"{count(analysis.left, 'run')} of the plan still to do"], "yellow")
 

@@ -7,7 +7,7 @@ import io
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from interlace import __version__
+from interlace import __version__, placements
 from interlace.files import read_json, write_json, write_text
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
@@ -44,6 +44,9 @@ def markdown(loaded: LoadedSweep) -> str:
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
     if analysis.notes:
         lines += ["", "### Notes", "", *(f"- {note}" for note in analysis.notes)]
+    if analysis.placements:
+        ran_on = [f"- {line}" for line in placements.lines(analysis.placements)]
+        lines += ["", "### Where the ranks ran (runs), read back while they made steps", "", *ran_on]
     lines += ["", "### How it was measured", "", *_how(loaded)]
     return "\n".join(lines) + "\n"
 

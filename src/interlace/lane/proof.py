@@ -1,0 +1,149 @@
+"""The proof of what ran where: ranks and their loader workers read back while they run, and judged.
+
+`Proof` looks at /proc; the rest is pure. A rank's own wrapper wrote down what it bound (`ranks/rank-N.json`), but
+a program may change its binding later: what counts is where it is found once it makes steps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interlace.lane.runlog import read_ranks
+from interlace.rank.numa import parse_cpulist
+from interlace.wording import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from interlace.monitor.foreign import Sighting
+
+WORKER_NAME = "pt_data_worker"
+"""What torch (2.4 and later) calls the processes of a DataLoader."""
+
+SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Running:
+    """One rank as the kernel gave it back at `step`; CPU and memory-node lists as the kernel writes them."""
+
+    pid: int
+    step: int
+    cpus_allowed: str
+    mems_allowed: str | None
+    threads: int
+    workers: int = 0
+    worker_cpus_allowed: tuple[str, ...] = ()
+
+
+class Proof:
+    """Reads the ranks of a run back twice: at its first step, and past the middle of its window."""
+
+    def __init__(self, run_dir: Path, window: Sequence[int], proc: Path = Path("/proc")) -> None:
+        self._run_dir = run_dir
+        self._proc = proc
+        self._due = [1, (window[0] + window[1]) // 2]
+        self._found: dict[int, Running] = {}
+
+    def at(self, step: int) -> None:
+        """Look, if it is time to; the later look replaces the earlier one, and trouble is no trouble of the run."""
+        if not self._due or step < self._due[0]:
+            return
+        self._due = [due for due in self._due if due > step]
+        for rank in read_ranks(self._run_dir):
+            with contextlib.suppress(OSError, ValueError, KeyError):
+                self._found[int(rank["rank"])] = running(int(rank["pid"]), step, self._proc)
+
+    def placements(self, sightings: Iterable[Sighting]) -> list[dict[str, Any]]:
+        """Return what each rank's wrapper wrote, and beside it, under `running`, what was read back."""
+        computing: dict[int, Sighting] = {}
+        for one in sightings:
+            other = computing.get(one.pid)
+            if other is None or (one.used_mib or 0.0) > (other.used_mib or 0.0):
+                computing[one.pid] = one
+        return [self._placement(rank, computing) for rank in read_ranks(self._run_dir)]
+
+    def _placement(self, rank: dict[str, Any], computing: Mapping[int, Sighting]) -> dict[str, Any]:
+        found = self._found.get(int(rank.get("rank") or 0))
+        on_gpu = computing.get(int(rank.get("pid") or 0))
+        seen = {**asdict(found), "gpu_uuid": on_gpu.uuid if on_gpu else None} if found else None
+        return {**rank, "running": seen}
+
+
+def running(pid: int, step: int, proc: Path = Path("/proc")) -> Running:
+    """Read one rank and its loader workers. Raises OSError where the process has ended."""
+    status = _status(proc / str(pid))
+    workers = [child for child in _children(pid, proc) if _name(proc / str(child)) == WORKER_NAME]
+    masks = {_status(proc / str(child)).get("Cpus_allowed_list", "") for child in workers}
+    return Running(
+        pid=pid,
+        step=step,
+        cpus_allowed=status["Cpus_allowed_list"],
+        mems_allowed=status.get("Mems_allowed_list"),
+        threads=int(status.get("Threads", "1")),
+        workers=len(workers),
+        worker_cpus_allowed=tuple(sorted(mask for mask in masks if mask)),
+    )
+
+
+def _children(pid: int, proc: Path) -> list[int]:
+    """List the children of all threads of a process; none where the kernel does not say (CONFIG_PROC_CHILDREN)."""
+    found = []
+    for task in (proc / str(pid) / "task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += [int(child) for child in task.read_text().split()]
+    return found
+
+
+def _name(process: Path) -> str:
+    with contextlib.suppress(OSError):
+        return (process / "comm").read_text().strip()
+    return ""
+
+
+def _status(process: Path) -> dict[str, str]:
+    lines = (process / "status").read_text(errors="replace").splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
+
+
+def doubts(placements: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what speaks against a run's placement: a binding that did not stay, another GPU, too few CPUs."""
+    found: dict[str, list[str]] = {}
+    for rank in placements:
+        for text in _doubts_of(rank):
+            found.setdefault(text, []).append(f"rank {rank.get('rank')}")
+    return [f"{first_of(ranks, SHOWN)}: {text}" for text, ranks in found.items()]
+
+
+def _doubts_of(rank: Mapping[str, Any]) -> list[str]:
+    seen = rank.get("running")
+    binding = rank.get("binding") or {}
+    if not seen:
+        return ["not read back while it ran: it made no step that was seen in time, or its process had ended"]
+    texts = []
+    meant = binding.get("cpus") if binding.get("action") == "bind" else None
+    if meant and _differ(meant, seen["cpus_allowed"]):
+        texts.append(f"bound to CPUs {meant}, but runs on {seen['cpus_allowed']}: the binding did not stay")
+    elif not meant and rank.get("cpus_allowed") and _differ(rank["cpus_allowed"], seen["cpus_allowed"]):
+        texts.append(
+            f"started on CPUs {rank['cpus_allowed']}, runs on {seen['cpus_allowed']}: the program bound itself"
+        )
+    texts += [
+        f"its loader workers run on CPUs {mask}, it on {seen['cpus_allowed']}"
+        for mask in seen["worker_cpus_allowed"]
+        if _differ(mask, seen["cpus_allowed"])
+    ]
+    expected = (binding.get("gpu") or {}).get("uuid")
+    if expected and seen.get("gpu_uuid") and seen["gpu_uuid"] != expected:
+        texts.append(f"computes on GPU {seen['gpu_uuid']}, its visible devices say {expected}")
+    cpus = len(parse_cpulist(seen["cpus_allowed"]))
+    if seen["workers"] and cpus < seen["workers"] + 1:
+        texts.append(f"{cpus} CPUs for itself and {seen['workers']} loader workers: they wait for each other")
+    return texts
+
+
+def _differ(one: str, other: str) -> bool:
+    return parse_cpulist(one) != parse_cpulist(other)

@@ -1,0 +1,128 @@
+"""Ranks and loader workers read back while they run, on real processes; and what is doubtful about a placement."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from interlace.lane.proof import Proof, doubts, running
+from interlace.monitor.foreign import Sighting
+from interlace.placements import grouped, lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+RANK = """
+import os, time
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+for _ in range(2):
+    if os.fork() == 0:
+        with open("/proc/self/comm", "w") as name:
+            name.write("pt_data_worker")
+        input()
+        os._exit(0)
+if os.fork() == 0:
+    input()  # another child, which is no loader worker
+    os._exit(0)
+time.sleep(0.3)
+print("ready", flush=True)
+input()
+"""
+
+
+@pytest.fixture
+def rank() -> Iterator[subprocess.Popen[str]]:
+    """A process that bound itself to its first CPU and has two loader workers."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", RANK], text=True, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.stdin.close()
+
+
+def test_a_rank_is_read_back_with_its_workers(rank: subprocess.Popen[str]) -> None:
+    first = str(min(os.sched_getaffinity(0)))
+
+    found = running(rank.pid, 7)
+
+    assert (found.pid, found.step, found.cpus_allowed, found.workers) == (rank.pid, 7, first, 2)
+    assert found.worker_cpus_allowed == (first,)
+    assert found.threads == 1
+
+
+def placed(folder: Path, pid: int) -> Path:
+    (folder / "ranks").mkdir(parents=True)
+    facts = {"rank": 0, "pid": pid, "cpus_allowed": "0-63", "binding": {"action": "noop", "reason": "one node"}}
+    (folder / "ranks" / "rank-0.json").write_text(json.dumps(facts))
+    return folder
+
+
+def test_the_proof_looks_at_the_first_step_and_past_the_middle_of_the_window(
+    tmp_path: Path, rank: subprocess.Popen[str]
+) -> None:
+    proof = Proof(placed(tmp_path, rank.pid), (51, 300))
+    steps = []
+    for step in (0, 3, 100, 174, 180, 250):
+        proof.at(step)
+        (placement,) = proof.placements([Sighting(rank.pid, "GPU-7", None, "own", 0.0, 1.0, 2, 5.0)])
+        steps.append(placement["running"] and placement["running"]["step"])
+
+    assert steps == [None, 3, 3, 3, 180, 180]
+    assert placement["running"]["gpu_uuid"] == "GPU-7"
+
+
+def test_a_rank_that_has_ended_is_told_as_not_read_back(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    proof = Proof(placed(tmp_path, ended.pid), (1, 20))
+
+    proof.at(20)
+
+    assert doubts(proof.placements([]))[0].startswith("rank 0: not read back while it ran")
+
+
+def rank_of(number: int = 0, **running: Any) -> dict[str, Any]:
+    seen = {"cpus_allowed": "0-31", "workers": 0, "worker_cpus_allowed": [], "gpu_uuid": None, **running}
+    binding = {"action": "bind", "how": "numactl", "cpus": "0-31", "numa_node": 0, "gpu": {"uuid": "GPU-1"}}
+    return {"rank": number, "cpus_allowed": "0-31", "binding": binding, "running": seen, "omp_num_threads": "4"}
+
+
+def test_a_binding_that_stayed_leaves_no_doubt() -> None:
+    assert doubts([rank_of(gpu_uuid="GPU-1", workers=4, worker_cpus_allowed=["0-31"])]) == []
+
+
+@pytest.mark.parametrize(
+    ("running", "doubt"),
+    [
+        ({"cpus_allowed": "32-63"}, "bound to CPUs 0-31, but runs on 32-63: the binding did not stay"),
+        ({"gpu_uuid": "GPU-5"}, "computes on GPU GPU-5, its visible devices say GPU-1"),
+        ({"workers": 4, "worker_cpus_allowed": ["3"]}, "its loader workers run on CPUs 3, it on 0-31"),
+        ({"workers": 40, "worker_cpus_allowed": ["0-31"]}, "32 CPUs for itself and 40 loader workers"),
+    ],
+)
+def test_what_speaks_against_a_placement_is_said_with_its_ranks(running: dict[str, Any], doubt: str) -> None:
+    (said,) = doubts([rank_of(0, **running), rank_of(1, **running), rank_of(2)])
+
+    assert said.startswith(f"rank 0, rank 1: {doubt}")
+
+
+def test_a_program_that_bound_itself_is_told() -> None:
+    free = {**rank_of(cpus_allowed="0-15"), "binding": {"action": "unpinned", "reason": "off"}}
+
+    assert doubts([free]) == ["rank 0: started on CPUs 0-31, runs on 0-15: the program bound itself"]
+
+
+def test_placements_that_are_the_same_are_one_line() -> None:
+    two = [rank_of(0, gpu_uuid="GPU-1"), rank_of(1, gpu_uuid="GPU-1")]
+    found = grouped([("a", two), ("a", two), ("b", two)])
+
+    assert [(one.arm, one.ranks, one.runs) for one in found] == [("a", (0, 1), 2), ("b", (0, 1), 1)]
+    assert lines(found) == [
+        "ranks 0, 1, GPU GPU-1, NUMA node 0, CPUs 0-31, numactl, 0 loader workers, OMP_NUM_THREADS=4: a (2), b (1)"
+    ]
