@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pandas as pd
 import pytest
 
 import interlace
@@ -32,6 +33,15 @@ def test_a_notebook_may_load_as_often_as_it_likes(tmp_path: Path) -> None:
 
     assert [len(interlace.load(path).used) for _ in range(2)] == [8, 8]
     assert len(interlace.load(path, window=(2, 20)).analysis.arms) == 2
+
+
+def test_the_peak_of_the_allocator_is_taken_from_the_steps_where_a_trainer_records_it(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    (first, *_) = (one for one in loaded.used if one.run.arm == "b")
+    frame = pd.read_parquet(first.path / "steps.parquet")
+    frame.assign(peak_allocated_mib=4000.0 + frame["step"]).to_parquet(first.path / "steps.parquet")
+
+    assert [arm.allocated_mib for arm in load(loaded.sweep_dir.path).analysis.arms] == [None, 4020.0]
 
 
 def test_the_spread_of_an_aa_sweep_of_the_same_session_is_pooled_in(tmp_path: Path) -> None:

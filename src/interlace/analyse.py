@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
 ADAPTIVE_CONFIDENCE = 0.97
 SHOWN_RUNS = 3
-NEEDED = ("step", "rank", "step_s", "end_s", *EVENTS)
+ALLOCATED = "peak_allocated_mib"
+"""What trainers call the peak of a rank's allocator when they hand it to the recorder."""
+NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, *EVENTS)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Counted:
     record: RunRecord
     seen: WindowStats
     events: tuple[str, ...] = ()
+    allocated_mib: float | None = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,11 @@ def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counte
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     steps = read_steps(attempt.path, NEEDED)
     seen = describe(steps, loaded.window, loaded.sweep.config.stats.block)
-    return Counted(attempt, record, seen, tuple(event_notes(steps, loaded.window)))
+    allocated_mib = steps[ALLOCATED].max() if ALLOCATED in steps else math.nan
+    return Counted(
+        attempt, record, seen, tuple(event_notes(steps, loaded.window)),
+        None if math.isnan(allocated_mib) else float(allocated_mib),
+    )  # fmt: skip
 
 
 def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
@@ -252,7 +260,9 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
     own = [one for one in counted if one.attempt.run.arm == arm.slug]
     records = [one.record for one in own]
     steps = [one.seen.summary for one in own]
-    peaks = [gpu.peak_mib for one in records for gpu in one.gpus if gpu.peak_mib is not None]
+    gpus = [gpu for one in records for gpu in one.gpus if gpu.peak_mib is not None]
+    fullest = max(gpus, key=lambda gpu: gpu.peak_mib or 0.0, default=None)
+    allocated = [one.allocated_mib for one in own if one.allocated_mib is not None]
     row = ArmSummary(
         name=arm.name,
         runs=len(steps),
@@ -261,7 +271,9 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
         commit=arm.sha,
         subject=arm.subject,
         wall_s=statistics.median(record.wall_s for record in records) if records else None,
-        peak_mib=max(peaks, default=None),
+        peak_mib=fullest.peak_mib if fullest else None,
+        idle_mib=fullest.baseline_mib if fullest else None,
+        allocated_mib=max(allocated, default=None),
         comparison=comparison,
         measured=arm.measure,
     )

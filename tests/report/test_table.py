@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from interlace.compare import ArmSummary, Comparison
@@ -48,6 +50,14 @@ def test_the_table_has_a_row_an_arm_and_no_column_that_nobody_fills() -> None:
         "compiled", "2", "13.00 ms", "15.00 ms", "17.00 ms", "26.8 s", "63.0 s (0.83x)", "10.6 GiB", "0.465", "2.15x",
         "faster",
     )  # fmt: skip
+
+
+def test_idle_memory_and_the_allocators_peak_stand_beside_the_peak() -> None:
+    arm = replace(BASELINE, peak_mib=5222.0, idle_mib=517.0, allocated_mib=4300.0)
+    table = arms_table([arm, replace(CANDIDATE, idle_mib=3.0)])
+
+    memory = [table.header.index(name) for name in ("GPU memory", "allocator peak")]
+    assert [[row[i] for i in memory] for row in table.rows] == [["5.1 GiB (idle 0.5)", "4.2 GiB"], ["10.6 GiB", ""]]
 
 
 def test_an_arm_whose_runs_are_missing_says_how_many_there_are() -> None:

@@ -18,8 +18,10 @@ class ArmSummary:
     """One row of the table. Times in seconds: medians over runs, `low_s` and `high_s` their range.
 
     `runs` finished of `planned`; `comparison` is None for the baseline. `max_s` is the slowest step of any
-    run, `peak_mib` the highest peak of any GPU. Throughput comes from the plain mean, stalls included, where the
-    workload says what a step holds. `measured` is False for a row that is kept without being run.
+    run. `peak_mib` is the highest peak of any GPU, as nvidia-smi shows it, and holds `idle_mib`, which was in use on
+    that GPU before the run; `allocated_mib` is the highest that a rank logged of its own allocator. Throughput comes
+    from the plain mean, stalls included, where the workload says what a step holds. `measured` is False for a row
+    that is kept without being run.
     """
 
     name: str
@@ -38,6 +40,8 @@ class ArmSummary:
     step1_s: float | None = None
     wall_s: float | None = None
     peak_mib: float | None = None
+    idle_mib: float | None = None
+    allocated_mib: float | None = None
     samples_per_s: float | None = None
     tokens_per_s: float | None = None
     measured: bool = True

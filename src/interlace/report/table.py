@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MS_PER_S = 1000.0
 LONG_S = 10.0
 """From here on a step time is written in seconds."""
+SHOWN_IDLE_MIB = 51.2
+"""Less than this is 0.0 GiB."""
 SHOWN_RESOLUTION = 1e-5
 """A finer resolution than this is not worth a line."""
 
@@ -44,12 +46,12 @@ def arms_table(arms: Sequence[ArmSummary]) -> Table:
 
 HEADER = (
     "arm", "commit", "change", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run",
-    "GPU memory", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
+    "GPU memory", "allocator peak", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
 )  # fmt: skip
-OPTIONAL = frozenset({"commit", "change", "GPU memory", "step 1", "run", "samples/s", "tokens/s"})
+OPTIONAL = frozenset({"commit", "change", "GPU memory", "allocator peak", "step 1", "run", "samples/s", "tokens/s"})
 LEAST_NEEDED = (
-    "what changed", "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "GPU memory", "ratio",
-    "commit", "runs",
+    "what changed", "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "allocator peak",
+    "GPU memory", "ratio", "commit", "runs",
 )  # fmt: skip
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
@@ -68,13 +70,27 @@ def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
         milliseconds(arm.max_s),
         "" if arm.step1_s is None else milliseconds(arm.step1_s),
         _whole_run(arm, baseline_wall_s),
-        "" if arm.peak_mib is None else f"{arm.peak_mib / 1024:.1f} GiB",
+        _peak(arm),
+        "" if arm.allocated_mib is None else gib(arm.allocated_mib),
         "" if arm.samples_per_s is None else f"{arm.samples_per_s:,.0f}",
         "" if arm.tokens_per_s is None else f"{arm.tokens_per_s:,.0f}",
         "" if ratio is None else f"{ratio:.3f}",
         "" if ratio is None else f"{1 / ratio:.2f}x",
         verdict if arm.measured else "not measured",
     )
+
+
+def _peak(arm: ArmSummary) -> str:
+    """Write the peak of the fullest GPU, with what was in use there before the run where that shows."""
+    if arm.peak_mib is None:
+        return ""
+    idle = "" if arm.idle_mib is None or arm.idle_mib < SHOWN_IDLE_MIB else f" (idle {arm.idle_mib / 1024:.1f})"
+    return gib(arm.peak_mib) + idle
+
+
+def gib(mib: float) -> str:
+    """Write memory as people quote it: 10.6 GiB."""
+    return f"{mib / 1024:.1f} GiB"
 
 
 def _whole_run(arm: ArmSummary, baseline_wall_s: float | None) -> str:

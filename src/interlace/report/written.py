@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from interlace import __version__, placements
 from interlace.files import read_json, write_json, write_text
+from interlace.report.gpu_table import gpu_rows, gpu_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from interlace.analyse import Analysis
     from interlace.compare.ladder import Ladder
     from interlace.loaded import LoadedSweep
-    from interlace.schema import Arm
+    from interlace.schema import Arm, RunRecord
 
 
 def write_report(loaded: LoadedSweep) -> None:
@@ -27,6 +30,8 @@ def write_report(loaded: LoadedSweep) -> None:
     write_text(path / "tables" / "arms.csv", arms_csv(analysis))
     if analysis.ladder is not None:
         write_text(path / "tables" / "ladder.csv", ladder_csv(analysis.ladder))
+    if gpus := gpu_rows(_counted(loaded)):
+        write_text(path / "tables" / "gpus.csv", _csv([{**row, "held_pct": _shares(row)} for row in gpus]))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
 
 
@@ -44,11 +49,19 @@ def markdown(loaded: LoadedSweep) -> str:
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
     if analysis.notes:
         lines += ["", "### Notes", "", *(f"- {note}" for note in analysis.notes)]
+    if gpus := gpu_rows(_counted(loaded)):
+        lines += ["", "### What the GPUs did", "", *_pipe_table(gpu_table(gpus))]
     if analysis.placements:
         ran_on = [f"- {line}" for line in placements.lines(analysis.placements)]
         lines += ["", "### Where the ranks ran (runs), read back while they made steps", "", *ran_on]
     lines += ["", "### How it was measured", "", *_how(loaded)]
     return "\n".join(lines) + "\n"
+
+
+def _counted(loaded: LoadedSweep) -> list[tuple[str, RunRecord]]:
+    """Return arm and record of every run that counts, without the burn-in."""
+    names = loaded.sweep.names
+    return [(names[one.run.arm], one.record) for one in loaded.used if one.record is not None and one.run.round > 0]
 
 
 def _how(loaded: LoadedSweep) -> list[str]:
@@ -117,11 +130,19 @@ def arms_csv(analysis: Analysis) -> str:
         }
         for arm in analysis.arms
     ]
+    return _csv(rows)
+
+
+def _csv(rows: Sequence[Mapping[str, object]]) -> str:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
+
+
+def _shares(row: Mapping[str, Any]) -> str:
+    return " ".join(f"{reason}={share:.1f}" for reason, share in row["held_pct"].items())
 
 
 def ladder_csv(ladder: Ladder) -> str:
