@@ -22,7 +22,7 @@ SLUG_MAX_CHARS = 48
 
 SWEEP_WIDE = (
     "name", "rounds", "order", "seed", "burn_in", "baseline", "output_dir", "fail_if", "arms", "commits",
-    "cumulative", "launchers", "gate", "monitor", "stats", "adaptive", "repeat_broken_rounds",
+    "cumulative", "launchers", "gate", "stats", "adaptive", "repeat_broken_rounds",
 )  # fmt: skip
 """Keys that belong to the sweep as a whole; an arm cannot have its own."""
 

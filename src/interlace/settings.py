@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 Order = Literal["mirrored", "random", "sequential", "screen"]
+Source = Literal["auto", "nvml", "nvidia-smi", "off"]
 Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
@@ -117,7 +118,7 @@ class GateConfig:
 class MonitorConfig:
     """What is sampled while a run is on."""
 
-    source: Literal["auto", "nvml", "nvidia-smi", "off"] = "auto"
+    source: Source = "auto"
     interval_s: Positive = 0.2
 
 

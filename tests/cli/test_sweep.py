@@ -321,7 +321,7 @@ def test_help_lists_the_groups_with_their_options(tmp_path: Path) -> None:
     assert ended.returncode == 0
     for line in (
         "workload: command, quickstart",
-        "sweeps: aa, commits, quickstart, screen, settings",
+        "sweeps: aa, commits, monitor, quickstart, screen, settings",
         "gate: fail, off, wait, warn",
     ):
         assert line in ended.stdout

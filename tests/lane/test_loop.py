@@ -164,6 +164,20 @@ def test_a_gate_remembers_how_little_an_empty_gpu_shows_and_writes_what_it_saw(t
     assert seen["evidence"]["gpus"][0]["used_mib"] == 400.0
 
 
+def test_each_arm_is_watched_by_the_source_it_names(tmp_path: Path, trainer: Path) -> None:
+    command = f"python {trainer} 5 0.01"
+    held, plan = lane(
+        tmp_path, ("watched", config(command)), ("unwatched", config(command, monitor=MonitorConfig("off", 3600.0)))
+    )
+    fake = FakeGpus([Gpu(0, "GPU-1", "0000:1b:00.0")], [[GpuSample(0.0, "GPU-1", 3.0, 0.0)]])
+    held = replace(held, gpus=fake, monitors={"auto": fake, "off": NoGpus("off")})
+
+    records = {record.run.arm: record for record in execute(held, plan)}
+
+    assert [gpu.uuid for gpu in records["watched"].gpus] == ["GPU-1"]
+    assert records["unwatched"].gpus == ()
+
+
 def test_several_processes_of_ours_on_one_gpu_are_said() -> None:
     seen = tuple(Sighting(pid, "GPU-1", None, "own", 5.0, 9.0, looks=4) for pid in (7, 8))
     alone = Sighting(9, "GPU-2", None, "own", 5.0, 9.0, looks=4)

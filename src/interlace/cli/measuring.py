@@ -32,10 +32,11 @@ from interlace.source import without_git_variables
 from interlace.sweepfile import write_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from interlace.monitor.readings import GpuSource
     from interlace.schema import Plan, Sweep
+    from interlace.settings import Source
 
 EXIT_RUN_FAILED = 1
 EXIT_VERDICT = 3
@@ -63,14 +64,15 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = F
     with contextlib.ExitStack() as held:
         held.enter_context(locked(sweep_dir))
         held.enter_context(process.stops_interrupt())
-        gpus = held.enter_context(contextlib.closing(open_source(sweep.config.monitor.source)))
+        monitors = {kind: held.enter_context(contextlib.closing(open_source(kind))) for kind in _sources(sweep)}
+        gpus = next(iter(monitors.values()))
         held.callback(sweep_dir.state.unlink, missing_ok=True)
         held.callback(observer.close)
         _same_node(sweep_dir, gpus, anywhere=anywhere)
         for cut in close_cut_runs(sweep_dir, plan):
             observer.say(f"{cut.run.id} was cut; it is measured again")
         try:
-            _measure_left(sweep_dir, sweep, plan, gpus, observer)
+            _measure_left(sweep_dir, sweep, plan, monitors, observer)
         except KeyboardInterrupt:
             interrupted = True
             observer.close()
@@ -86,13 +88,22 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = F
     return code, loaded
 
 
-def _measure_left(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, gpus: GpuSource, observer: TerminalObserver) -> None:
+def _sources(sweep: Sweep) -> list[Source]:
+    """List every `monitor.source` that an arm names; one that sees GPUs comes first, for gate and fingerprint."""
+    kinds = dict.fromkeys(arm.config.monitor.source for arm in sweep.arms)
+    return sorted(kinds, key=lambda kind: kind == "off")
+
+
+def _measure_left(
+    sweep_dir: SweepDir, sweep: Sweep, plan: Plan, monitors: Mapping[Source, GpuSource], observer: TerminalObserver
+) -> None:
     observer.say(f"{len(plan.runs)} runs of {len(sweep.arms)} arms into {sweep_dir.path}")
     if extended(load(sweep_dir.path)) == plan and not remaining(sweep_dir, plan):
         observer.say("every run of the plan is finished; nothing is left to measure")
         return
     with checked_out(sweep, sweep_dir.path, observer.say) as trees:
-        lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer)
+        gpus = next(iter(monitors.values()))
+        lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer, monitors)
         execute(lane, plan, lambda _: extended(load(sweep_dir.path)))
 
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from interlace.files import SweepDir
     from interlace.monitor import GpuSource
     from interlace.schema import Arm, Run, RunRecord, Sweep
+    from interlace.settings import Source
 
 
 class Observer(Protocol):
@@ -56,6 +57,7 @@ class Silent:
 class Lane:
     """One node at work on one sweep. `worktrees` maps an arm's slug to its checkout (None: current folder).
 
+    `gpus` is asked at the gate, `monitors` during runs: the source for each `monitor.source` that an arm names.
     `empty_mib` fills itself: the least memory (MiB) in use on each GPU (UUID) at any gate that found it empty.
     """
 
@@ -65,6 +67,7 @@ class Lane:
     gpus: GpuSource
     environ: Mapping[str, str]
     observer: Observer
+    monitors: Mapping[Source, GpuSource] = field(default_factory=dict)
     empty_mib: dict[str, float] = field(default_factory=dict)
 
     def arm(self, run: Run) -> Arm:

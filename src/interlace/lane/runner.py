@@ -147,7 +147,8 @@ def _run(
     count = step_counter(run_dir, config.measure, launch.log)
     env = {**lane.environ, **launch.env}
     sightings = Sightings(lambda pid: process.owner_of(pid, str(run_dir)))
-    monitor = Monitor(lane.gpus, config.monitor.interval_s, idle_mib=gate.idle_mib or None, sightings=sightings)
+    source = lane.monitors.get(config.monitor.source, lane.gpus)
+    monitor = Monitor(source, config.monitor.interval_s, idle_mib=gate.idle_mib or None, sightings=sightings)
 
     def progress(steps_seen: int, elapsed_s: float) -> None:
         proof.at(steps_seen)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from interlace.monitor.nvml import Nvml
 from interlace.monitor.off import NoGpus
 from interlace.monitor.readings import GpuReadError, GpuSource
 from interlace.monitor.smi import NvidiaSmi
 
+if TYPE_CHECKING:
+    from interlace.settings import Source
 
-def open_source(kind: Literal["auto", "nvml", "nvidia-smi", "off"] = "auto") -> GpuSource:
+
+def open_source(kind: Source = "auto") -> GpuSource:
     """Open the best source there is. Never raises: what failed is told by the source's `reason`."""
     if kind == "off":
         return NoGpus("GPU monitoring is switched off (monitor.source=off)")
