@@ -98,7 +98,7 @@ def test_a_missing_last_run_leaves_its_round_incomplete() -> None:
 
     assert judged.reason is None
     assert judged.rounds == (1, 1, 2, 2, 3, 3, 4)
-    assert judged.notes[0] == "1 of 7 runs are in no complete round and were left out"
+    assert judged.notes[0] == "1 of 7 runs are in no round that has every arm once"
 
 
 def test_a_failed_run_in_the_middle_breaks_only_its_round() -> None:
@@ -112,7 +112,7 @@ def test_a_leading_burn_in_is_left_out() -> None:
     judged = judge_order("AABBA")
 
     assert judged.rounds == (1, 2, 2, 3, 3)
-    assert judged.notes == ("1 of 5 runs are in no complete round and were left out",)
+    assert judged.notes == ("1 of 5 runs are in no round that has every arm once",)
 
 
 def test_alternating_orders_are_judged_but_noted() -> None:

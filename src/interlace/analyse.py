@@ -12,7 +12,7 @@ import pandas as pd
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.node_flags import SeenRun, differing_clocks, flag_nodes
-from interlace.compare.pays import RunCost, payback
+from interlace.compare.pays import costs_of, payback
 from interlace.compare.screen import screen
 from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.errors import InterlaceError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from interlace.loaded import LoadedSweep
     from interlace.records import Attempt
-    from interlace.schema import Arm, RunRecord
+    from interlace.schema import Arm, RunRecord, StepSummary
 
     Floats = NDArray[np.float64]
 
@@ -86,6 +86,7 @@ class Analysis:
     s_run: float | None = None
     drift: float | None = None
     placements: tuple[Placement, ...] = ()
+    interleaved: bool = True
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -121,9 +122,10 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         confidence=confidence,
         ladder=_ladder(loaded, frame, confidence),
         rejected=rejected(judged.candidates) if judged else (),
-        payback=tuple(_payback(loaded, counted)),
+        payback=tuple(_payback(loaded, counted, by_arm)),
         s_run=judged.s_run if judged else None,
         drift=judged.drift.total if judged and judged.drift else None,
+        interleaved=loaded.plan.order != "sequential",
         placements=grouped([(names[one.attempt.run.arm], read_placements(one.attempt)) for one in counted]),
     )
 
@@ -170,13 +172,13 @@ def _ladder(loaded: LoadedSweep, frame: pd.DataFrame, confidence: float) -> Ladd
         return None
 
 
-def _payback(loaded: LoadedSweep, counted: Sequence[Counted]) -> list[str]:
+def _payback(loaded: LoadedSweep, counted: Sequence[Counted], by_arm: Mapping[str, Comparison]) -> list[str]:
     names = loaded.sweep.names
-    costs: dict[str, list[RunCost]] = {name: [] for name in names.values()}
+    runs: dict[str, list[StepSummary]] = {name: [] for name in names.values()}
     for one in sorted(counted, key=lambda one: one.record.started_at):
-        summary = one.seen.summary
-        costs[names[one.attempt.run.arm]].append(RunCost(summary.before_s or 0.0, summary.stat_s))
-    return payback(names[loaded.sweep.baseline], costs, loaded.window[0])
+        runs[names[one.attempt.run.arm]].append(one.seen.summary)
+    costs = {arm: costs_of(summaries) for arm, summaries in runs.items()}
+    return payback(names[loaded.sweep.baseline], costs, {arm: one.verdict for arm, one in by_arm.items()})
 
 
 STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]
@@ -233,7 +235,9 @@ def _compare(
     arms = [arm.name for arm in sweep.arms if arm.measure]
     if loaded.plan.order == "screen":
         ranked = screen(frame, baseline, [arm for arm in arms if arm != baseline])
-        return ranked, list(ranked.notes)
+        unusual = flag_nodes(seen, sweep.config.gate.cpu_busy_pct)
+        flags = [f"{arm} ran on an unusual node: {why}" for (_, arm), why in unusual.items()]
+        return _with_clocks(ranked, differing_clocks(seen, baseline)), [*ranked.notes, *flags]
     try:
         judged = compare(
             frame,

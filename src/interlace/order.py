@@ -111,7 +111,7 @@ def judge_order(runs: Sequence[str]) -> JudgedOrder:
         )
         return JudgedOrder("irregular", rounds, reason)
     left_out = len(runs) - len(complete) * len(arms)
-    notes = [f"{left_out} of {len(runs)} runs are in no complete round and were left out"] if left_out else []
+    notes = [f"{left_out} of {len(runs)} runs are in no round that has every arm once"] if left_out else []
     kind: Kind = "interleaved"
     if len(complete) > 1 and len(set(complete)) == 1:
         kind = "alternating"

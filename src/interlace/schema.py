@@ -141,7 +141,8 @@ class StepSummary:
     `quantum_s` is the resolution of the recorded values, None when all are equal.
     `resolution` is the relative bias that rounding can leave in `stat_s`, None when nothing is known;
     `stall_share` the part of the plain mean that the trimmed mean leaves out; `sd_s` the spread of single steps;
-    `before_s` what all steps before the window took together, compilation and warm-up included.
+    `before_s` what the `before_n` steps before the window took together, compilation and warm-up included; None where
+    the log does not hold all of them.
     """
 
     first: int
@@ -159,6 +160,7 @@ class StepSummary:
     stall_share: float | None = None
     resolution: float | None = None
     before_s: float | None = None
+    before_n: int = 0
 
 
 @dataclass(frozen=True)

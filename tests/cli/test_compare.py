@@ -162,7 +162,7 @@ def test_a_missing_run_breaks_only_its_round(tmp_path: Path, capsys: pytest.Capt
     (found,) = records(capsys, f"baseline={files['A']}", f"candidate={files['B']}")
 
     assert (found["verdict"], found["rounds"]) == ("faster", 3)
-    assert "1 of 7 runs are in no complete round and were left out" in found["notes"]
+    assert "1 of 7 runs are in no round that has every arm once" in found["notes"]
 
 
 def test_an_arm_measured_later_is_named_as_what_spoils_the_order(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from interlace.compare.node_flags import SeenRun, differing_clocks, flag_nodes
 from interlace.schema import Foreigner, GpuSeen
 
@@ -18,6 +20,18 @@ def test_a_run_whose_clock_is_not_its_arms_usual_one_is_flagged() -> None:
     flags = flag_nodes([*runs(1980.0, 1980.0, 1200.0), *runs(1755.0, 1755.0, 1755.0, arm="c")], 50.0)
 
     assert flags == {(3, "b"): "GPU 0 at 1,200 MHz (else 1,980)"}
+
+
+def test_of_two_runs_the_lower_clock_and_the_hotter_one_are_unusual() -> None:
+    cool, hot = gpu(1900.0), replace(gpu(1200.0), temperature_c=95.0)
+
+    flags = flag_nodes([SeenRun("b", 1, (cool,)), SeenRun("b", 2, (hot,))], 50.0)
+
+    assert flags == {(2, "b"): "GPU 0 at 1,200 MHz (else 1,900), GPU 0 at 95 C (else 81)"}
+
+
+def test_a_clock_of_zero_is_no_clock() -> None:
+    assert flag_nodes(runs(1980.0, 1980.0, 0.0), 50.0) == {}
 
 
 def test_two_percent_of_a_clock_are_nothing_and_an_unknown_clock_flags_nobody() -> None:

@@ -71,8 +71,8 @@ def test_several_candidates_are_judged_by_the_adjusted_p() -> None:
     joint = replace(FASTER, candidates=10, rounds_needed=2)
 
     assert judge(replace(joint, p_holm=0.01))[1] == (
-        "faster: 2.1 % less time per step (95 % interval 1.3 to 2.9 %, 4 rounds, 4 of 4 faster; "
-        "adjusted for 10 candidates)"
+        "faster: 2.1 % less time per step (95 % interval 1.3 to 2.9 % unadjusted, 4 rounds, 4 of 4 faster; "
+        "Holm p = 0.01, adjusted for 10 candidates)"
     )
     assert judge(replace(joint, p_holm=0.08)) == (
         "within noise",

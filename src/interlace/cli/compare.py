@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from interlace.errors import UsageError
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from interlace.compare.comparison import Comparison
     from interlace.compare.given import GivenRun
+    from interlace.compare.ladder import Ladder
     from interlace.compare.outcome import Outcome
 
 HELP = """\
@@ -152,7 +153,7 @@ def judged(request: Request) -> Outcome:
     from interlace.compare.compare import compare  # noqa: PLC0415
     from interlace.compare.ladder import climb  # noqa: PLC0415
     from interlace.compare.outcome import Outcome  # noqa: PLC0415
-    from interlace.compare.pays import RunCost, payback  # noqa: PLC0415
+    from interlace.compare.pays import costs_of, payback  # noqa: PLC0415
     from interlace.compare.step_notes import log_notes  # noqa: PLC0415
 
     arms = tuple(request.arms)
@@ -164,8 +165,8 @@ def judged(request: Request) -> Outcome:
     frame = given.runs_frame(ordered, measured)
     reason = ordered.order.reason
     compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=reason, failed=failed)
-    if ordered.order.kind == "alternating" and (leak := given.leaking_drift(compared.drift)):
-        compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=leak, failed=failed)
+    if ordered.order.kind == "alternating" and (reason := given.leaking_drift(compared.drift)):
+        compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=reason, failed=failed)
     notes = (
         *ordered.order.notes,
         *ordered.notes,
@@ -175,16 +176,13 @@ def judged(request: Request) -> Outcome:
         *log_notes(ordered.runs, measured),
     )
     costs = {
-        arm: [
-            RunCost(stats.summary.before_s or 0.0, stats.summary.stat_s)
-            for run, stats in zip(ordered.runs, measured, strict=True)
-            if run.arm == arm
-        ]
+        arm: costs_of(stats.summary for run, stats in zip(ordered.runs, measured, strict=True) if run.arm == arm)
         for arm in arms
     }
+    verdicts = {one.arm: one.verdict for one in compared.candidates}
     rungs = climb(frame, arms, margin=request.margin) if request.ladder and reason is None else None
     return Outcome(
-        arms, ordered, measured, compared, window, why, notes, tuple(payback(arms[0], costs, window[0])), rungs
+        arms, ordered, measured, compared, window, why, notes, tuple(payback(arms[0], costs, verdicts)), rungs
     )
 
 
@@ -225,7 +223,15 @@ def as_record(outcome: Outcome, candidate: Comparison) -> dict[str, Any]:
         "window_source": outcome.window_why,
         "runs": {arm: _arm_record(outcome, arm) for arm in (candidate.baseline, candidate.arm)},
         "notes": [*candidate.notes, *outcome.notes],
+        "ladder": _rung(outcome.ladder, candidate.arm),
+        "payback": list(outcome.payback),
     }
+
+
+def _rung(ladder: Ladder | None, arm: str) -> dict[str, Any] | None:
+    """Return an arm's row of the commit table, and what the whole of it comes to; None without one."""
+    rung = next((rung for rung in ladder.rungs if rung.arm == arm), None) if ladder else None
+    return {**asdict(rung), "total": ladder.total} if ladder and rung else None
 
 
 def _arm_record(outcome: Outcome, arm: str) -> list[dict[str, Any]]:

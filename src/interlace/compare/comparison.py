@@ -27,6 +27,8 @@ NO_ROUND = "no round has a finished run of every compared arm"
 MANY_CANDIDATES = 3
 """From this many candidates on, those that are not worth having are listed by themselves."""
 
+NO_WIDTH = 1e-12
+"""An interval narrower than this is float noise of logarithms: no spread was seen."""
 NO_SPREAD = "every round gave exactly the same ratio; the recorded times are too coarse to show any noise"
 
 
@@ -102,14 +104,17 @@ def compared(table: CompleteRounds, rules: Rules) -> list[Comparison]:
         if adjusted is not None:
             evidence = replace(evidence, p_holm=float(adjusted[k]))
         one = _comparison(table, evidence, k)
+        # A log that shows no spread shows no noise either: its floor would be a promise.
+        coarse = rules.reasons[k] is not None and rules.resolution[k] is None
+        hidden = coarse or (floor is not None and floor[0] < NO_WIDTH)
         made.append(
             replace(
                 one,
                 method=found.method,
                 df=found.df or None,
                 p_value=None if p is None else float(p[k]),
-                noise_floor=None if floor is None else max(floor[0], evidence.resolution),
-                noise_floor_source=None if floor is None else floor[1],
+                noise_floor=None if floor is None or hidden else max(floor[0], evidence.resolution),
+                noise_floor_source=None if floor is None or hidden else floor[1],
                 resolution=rules.resolution[k],
             )
         )
@@ -174,10 +179,7 @@ def _half_width(found: Estimate, k: int, rules: Rules) -> tuple[float | None, st
     if widths is None:
         return None, reason or ONE_ROUND
     half = float(np.broadcast_to(widths, found.effect.shape)[k])
-    if half > 1e-12:  # noqa: PLR2004 (float noise of logs)
-        return half, reason
-    resolution = rules.resolution[k]
-    return (resolution, reason) if resolution else (half, reason or NO_SPREAD)
+    return half, reason or (NO_SPREAD if half < NO_WIDTH else None)
 
 
 def _needed(found: Estimate, k: int, table: CompleteRounds, rules: Rules) -> int | None:

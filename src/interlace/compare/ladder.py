@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from interlace.compare.coarse import pair_resolution
+from interlace.compare.comparison import NO_SPREAD, NO_WIDTH, log_range
 from interlace.compare.rounds import complete_rounds, usable_runs
 from interlace.compare.verdict import Evidence, judge
-from interlace.stats.interval import Estimate, estimate
+from interlace.stats.interval import Estimate, estimate, rounds_needed
 from interlace.stats.multiple import holm
 
 if TYPE_CHECKING:
@@ -60,8 +62,9 @@ class Ladder:
 def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, margin: float = 0.01) -> Ladder | None:
     """Build the commit table of `arms`, in their order; None with fewer than three arms or two complete rounds.
 
-    `runs` as in `compare`. Adjacent differences use the pooled residual of round + arm; the total is taken from
-    the first and last row directly, since adding rows would add their noise (methodology 4.12).
+    `runs` as in `compare`, whose order may be judged. Adjacent differences use the pooled residual of round + arm;
+    the total is taken from the first and last row directly, since adding rows would add their noise (methodology
+    4.12). Rows whose logs are too coarse are not judged.
     """
     usable, _ = usable_runs(runs)
     table = complete_rounds(usable, arms[0], arms)
@@ -75,12 +78,12 @@ def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, mar
     from_first = estimate(log_s, base=0)
     rungs = [Rung(present[0])]
     for row, arm in enumerate(present[1:]):
-        previous = _step(
-            adjacent[row].effect[row], _half(adjacent[row], confidence, row), bool(p[row] < 1.0 - confidence)
-        )
-        first = _step(from_first.effect[row], _half(from_first, confidence, row), None)
+        called = bool(p[row] < 1.0 - confidence)
+        previous = _step(adjacent[row], confidence, row, called, pair_resolution(usable, present[row], arm))
+        first = _step(from_first, confidence, row, None, pair_resolution(usable, present[0], arm))
         rungs.append(Rung(arm, previous, first))
-    return Ladder(tuple(rungs), _total(log_s[:, [0, -1]], present, confidence, margin))
+    known = pair_resolution(usable, present[0], present[-1])
+    return Ladder(tuple(rungs), _total(log_s[:, [0, -1]], present, confidence, margin, known))
 
 
 def _p(found: Estimate, index: int) -> float:
@@ -93,14 +96,25 @@ def _half(found: Estimate, confidence: float, index: int) -> float:
     return math.inf if width is None else float(np.broadcast_to(width, found.effect.shape)[index])
 
 
-def _step(effect: float, half: float, called: bool | None) -> Step:
-    """Turn an effect into a step; `called` is the adjusted decision, None decides by the interval alone."""
-    real = abs(effect) > half if called is None else called
+def _step(
+    found: Estimate, confidence: float, row: int, called: bool | None, known: tuple[float | None, str | None]
+) -> Step:
+    """Turn an effect into a step; `called` is the adjusted decision, None decides by the interval alone.
+
+    `known` is what the logs of the two rows can resolve, and why they show nothing.
+    """
+    effect, half = float(found.effect[row]), _half(found, confidence, row)
+    resolution, coarse = known
+    real = (abs(effect) > half if called is None else called) and abs(math.expm1(effect)) > (resolution or 0.0)
     verdict: Verdict = "within noise" if not real else "faster" if effect < 0 else "slower"
+    if coarse is not None or half < NO_WIDTH:
+        verdict = "not judged"
     return Step(math.exp(effect), math.exp(effect - half), math.exp(effect + half), verdict)
 
 
-def _total(pair: Floats, arms: Sequence[str], confidence: float, margin: float) -> str:
+def _total(
+    pair: Floats, arms: Sequence[str], confidence: float, margin: float, known: tuple[float | None, str | None]
+) -> str:
     """Word the whole ladder: last row against the first, over their own paired rounds."""
     found = estimate(pair)
     effect, rounds = float(found.effect[0]), len(pair)
@@ -109,6 +123,8 @@ def _total(pair: Floats, arms: Sequence[str], confidence: float, margin: float) 
     evidence = Evidence(
         ratio=math.exp(effect), low=math.exp(effect - half), high=math.exp(effect + half), confidence=confidence,
         rounds=rounds, rounds_faster=int((ratios < 0).sum()), rounds_slower=int((ratios > 0).sum()), margin=margin,
-        provisional=rounds == 2,  # noqa: PLR2004 (4.3)
+        provisional=rounds == 2, resolution=known[0] or 0.0,  # noqa: PLR2004 (4.3)
+        reason=known[1] or (NO_SPREAD if half < NO_WIDTH else None), spread=log_range(ratios),
+        rounds_needed=rounds_needed(float(ratios.std(ddof=1)) / math.sqrt(2.0), margin, 2, confidence),
     )  # fmt: skip
     return f"{arms[-1]} against {arms[0]}, {math.exp(-effect):.2f}x: {judge(evidence)[1]}"

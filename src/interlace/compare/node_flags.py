@@ -19,6 +19,12 @@ CLOCK_APART = 0.02
 SERIOUS = ("hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
 """What holds a clock down because something is wrong; a power cap is everyday life of a loaded GPU."""
 
+FEWEST = 3
+"""From so many runs on a median tells what is usual."""
+
+HOTTER_C = 10.0
+"""Hotter than usual by this much is another node: a fan, the neighbours, the room."""
+
 SERIOUS_PCT = 5.0
 APART_PCT = 10.0
 SHOWN = 3
@@ -37,10 +43,11 @@ class SeenRun:
 
 def flag_nodes(runs: Sequence[SeenRun], cpu_limit_pct: float) -> dict[tuple[int, str], str]:
     """Return (round, arm) -> why the node was unusual during that run: clock, heat, others (methodology 4.7)."""
-    usual = _usual_clocks(runs)
+    clocks, heat = _usual_clocks(runs), _usual_heat(runs)
     found = {
         (run.round, run.arm): [
-            *_clock_reasons(run, usual),
+            *_clock_reasons(run, clocks),
+            *_heat_reasons(run, heat),
             *_held_reasons(run),
             *_other_reasons(run, cpu_limit_pct),
         ]
@@ -58,15 +65,31 @@ def differing_clocks(runs: Sequence[SeenRun], baseline: str) -> dict[str, tuple[
 
 
 def _usual_clocks(runs: Sequence[SeenRun]) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return (arm, GPU UUID) -> its index and the median SM clock (MHz) over the arm's runs."""
+    """Return (arm, GPU UUID) -> its index and the usual SM clock (MHz) of the arm's runs.
+
+    The median; of one or two runs the highest, since what is wrong with a clock makes it low.
+    """
     clocks: dict[tuple[str, str], list[float]] = {}
     index: dict[str, int] = {}
     for run in runs:
         for gpu in run.gpus:
-            if gpu.sm_clock_mhz is not None:
+            if gpu.sm_clock_mhz:
                 clocks.setdefault((run.arm, gpu.uuid), []).append(gpu.sm_clock_mhz)
                 index[gpu.uuid] = gpu.index
-    return {key: (index[key[1]], statistics.median(values)) for key, values in clocks.items()}
+    return {
+        key: (index[key[1]], statistics.median(values) if len(values) >= FEWEST else max(values))
+        for key, values in clocks.items()
+    }
+
+
+def _usual_heat(runs: Sequence[SeenRun]) -> dict[tuple[str, str], float]:
+    """Return (arm, GPU UUID) -> the usual highest temperature (C); of one or two runs the lower one."""
+    heat: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        for gpu in run.gpus:
+            if gpu.temperature_c is not None:
+                heat.setdefault((run.arm, gpu.uuid), []).append(gpu.temperature_c)
+    return {key: statistics.median(values) if len(values) >= FEWEST else min(values) for key, values in heat.items()}
 
 
 def _usual_holds(runs: Sequence[SeenRun]) -> dict[str, dict[str, float]]:
@@ -87,9 +110,18 @@ def _clock_reasons(run: SeenRun, usual: Mapping[tuple[str, str], tuple[int, floa
     apart = [
         f"GPU {gpu.index} at {gpu.sm_clock_mhz:,.0f} MHz (else {usual[run.arm, gpu.uuid][1]:,.0f})"
         for gpu in run.gpus
-        if gpu.sm_clock_mhz is not None and abs(gpu.sm_clock_mhz / usual[run.arm, gpu.uuid][1] - 1.0) > CLOCK_APART
+        if gpu.sm_clock_mhz and abs(gpu.sm_clock_mhz / usual[run.arm, gpu.uuid][1] - 1.0) > CLOCK_APART
     ]
     return [first_of(apart, SHOWN)] if apart else []
+
+
+def _heat_reasons(run: SeenRun, usual: Mapping[tuple[str, str], float]) -> list[str]:
+    hot = [
+        f"GPU {gpu.index} at {gpu.temperature_c:.0f} C (else {usual[run.arm, gpu.uuid]:.0f})"
+        for gpu in run.gpus
+        if gpu.temperature_c is not None and gpu.temperature_c > usual[run.arm, gpu.uuid] + HOTTER_C
+    ]
+    return [first_of(hot, SHOWN)] if hot else []
 
 
 def _held_reasons(run: SeenRun) -> list[str]:

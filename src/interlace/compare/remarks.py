@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from interlace.compare.verdict import decimals_for, percent
-from interlace.stats.interval import sign_flip_p, signed_rank_interval
+from interlace.stats.interval import sign_flip_p, signed_rank_interval, t_quantile
 from interlace.stats.multiple import expected_best
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _exact(differences: Floats, confidence: float, *, flagged: bool) -> list[str
         middle, low, high = (math.exp(value) for value in ranked)
         places = decimals_for(low, high)
         notes.append(
-            f"signed-rank interval, which one unusual run moves little: {percent(middle, places)} % "
+            f"signed-rank interval, from the ranks of the rounds alone: {percent(middle, places)} % "
             f"({percent(low, places)} to {percent(high, places)})"
         )
     return notes
@@ -115,7 +115,11 @@ def _flag_notes(table: CompleteRounds, flags: list[Flag]) -> list[str]:
         return []
     listed = [f"round {table.rounds[f.round_index]}, {table.arms[f.arm_index]}, {f.reason}" for f in flags]
     word = "run" if len(flags) == 1 else "runs"
-    return [f"{len(flags)} flagged {word}, kept ({_listed(listed)}): two more rounds would help"]
+    flagged = {flag.round_index for flag in flags}
+    hint = ": two more rounds would help"
+    if len(flagged) == len(table.rounds):
+        hint = "; every round has one, so there is no comparison without them"
+    return [f"{len(flags)} flagged {word}, kept ({_listed(listed)}){hint}"]
 
 
 def _listed(texts: Sequence[str]) -> str:
@@ -127,13 +131,22 @@ def _drift_notes(table: CompleteRounds, drift: Drift | None, s_run: float | None
     if drift is None:
         return []
     notes = []
-    floor = 0.0 if s_run is None else s_run * math.sqrt(2.0 / len(table.rounds))
+    floor = _floor(table, s_run)
     if abs(drift.total) > max(LEAST_DRIFT, floor) and abs(drift.total) > drift.half:
         size = 100.0 * math.expm1(drift.total)
         notes.append(f"drift over the sweep {size:+.1f} % +-{100.0 * drift.half:.1f}; {_cancelled(table, drift.total)}")
     if drift.lag1 is not None and drift.lag1 > HIGH_LAG1 and len(table.rounds) >= 5:  # noqa: PLR2004 (4.8)
         notes.append(f"each run resembles the one before it (lag-1 correlation {drift.lag1:.2f})")
     return notes
+
+
+def _floor(table: CompleteRounds, s_run: float | None) -> float:
+    """Half width that this design has when nothing differs (methodology 4.4); 0 without a spread."""
+    rounds, arms = len(table.rounds), len(table.arms)
+    if s_run is None:
+        return 0.0
+    df = 2 if (rounds, arms) == (2, 2) else (rounds - 1) * (arms - 1)
+    return t_quantile(0.95, df) * s_run * math.sqrt(2.0 / rounds)
 
 
 def _cancelled(table: CompleteRounds, total: float) -> str:
@@ -168,6 +181,6 @@ def _burn_in_notes(runs: pd.DataFrame, table: CompleteRounds, s_run: float | Non
     if not row["stat_s"] > 0:
         return []
     change = float(first) - math.log(float(row["stat_s"]))
-    if abs(change) <= 2.0 * max(s_run * math.sqrt(2.0), LEAST_DRIFT):
+    if abs(change) <= 2.0 * max(_floor(table, s_run), LEAST_DRIFT):
         return []
     return [f"first run and burn-in differ by {100.0 * math.expm1(change):+.1f} %: the node was still settling"]

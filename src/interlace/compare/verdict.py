@@ -91,9 +91,13 @@ def _effect(verdict: Verdict, ratio: float, low: float, high: float, evidence: E
     while places < 4 and float(f"{100.0 * sizes[1]:.{places}f}") == 0:  # noqa: PLR2004 (0.0 looks not excluded)
         places += 1
     effect, least, most = (f"{100.0 * size:.{places}f}" for size in sizes)
-    joint = f"; adjusted for {evidence.candidates} candidates" if evidence.candidates > 1 else ""
+    joint = ""
+    if evidence.candidates > 1:
+        p = "" if evidence.p_holm is None else f"Holm p = {evidence.p_holm:.2g}, "
+        joint = f"; {p}adjusted for {evidence.candidates} candidates"
+    alone = " unadjusted" if evidence.candidates > 1 else ""
     return (
-        f"{verdict}: {effect} % {word} time per step ({_level(evidence)} interval {least} to {most} %, "
+        f"{verdict}: {effect} % {word} time per step ({_level(evidence)} interval {least} to {most} %{alone}, "
         f"{evidence.rounds} rounds, {agreeing} of {evidence.rounds} {verdict}{joint})"
     )
 

@@ -26,7 +26,7 @@ def show(outcome: Outcome) -> None:
     if outcome.ladder is not None:
         console.print(rich_table(ladder_table(outcome.ladder, rows), console.width))
         print_lines(console, [f"in all: {outcome.ladder.total}", *outcome.ladder.notes])
-    print_lines(console, further_lines(outcome.compared.candidates, outcome.payback))
+    print_lines(console, further_lines(outcome.compared.candidates, outcome.payback, ladder=outcome.ladder is not None))
     print_lines(console, how_taken(outcome))
     print_lines(console, [f"note: {note}" for note in outcome.notes], "dim")
 

@@ -134,6 +134,8 @@ def with_range(middle_s: float | None, low_s: float | None, high_s: float | None
         return "-"
     if low_s == high_s:
         return milliseconds(middle_s)
+    if middle_s >= LONG_S:
+        return f"{middle_s:.2f} s ({low_s:.2f} / {high_s:.2f})"
     digits = _digits(middle_s)
     low, high = (f"{value * MS_PER_S:.{digits}f}" for value in (low_s, high_s))
     return f"{milliseconds(middle_s)} ({low} / {high})"
@@ -159,13 +161,16 @@ def seconds(value_s: float | None) -> str:
     return "" if value_s is None else f"{value_s:.{2 if value_s < 10 else 1}f} s"  # noqa: PLR2004 (powers of ten)
 
 
-def further_lines(comparisons: Sequence[Comparison], payback: Sequence[str]) -> list[str]:
-    """Return what several candidates come to together: rejected settings, the price of what pays once."""
+def further_lines(comparisons: Sequence[Comparison], payback: Sequence[str], *, ladder: bool = False) -> list[str]:
+    """Return what several candidates come to together: rejected settings, the price of what pays once.
+
+    The rows of a ladder are no settings to choose from: they are judged row by row.
+    """
     lines = list(payback)
-    if unwanted := rejected(comparisons):
+    if not ladder and (unwanted := rejected(comparisons)):
         lines.append(f"measured against the noise floor, rejected: {', '.join(unwanted)}")
     faster = [one for one in comparisons if one.verdict == "faster" and one.ratio is not None]
-    if len(comparisons) >= MANY_CANDIDATES and faster:
+    if not ladder and len(comparisons) >= MANY_CANDIDATES and faster:
         best = min(faster, key=lambda one: one.ratio or 1.0)
         lines.append(
             f"the best of several looks better than it is: measure {best.arm} against the baseline alone "
@@ -212,7 +217,8 @@ def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:
     for one in comparisons:
         lines.append(f"{one.arm}: {one.sentence}")
         if len(one.round_ratios) > 1:
-            lines.append(f"  ratio by round: {' '.join(f'{ratio:.4f}' for ratio in one.round_ratios)}")
+            ratios = " ".join(f"{ratio:.4f}" for ratio in one.round_ratios)
+            lines.append(f"  ratio by round: {ratios}; {one.rounds_faster} of {len(one.round_ratios)} faster")
         lines += [f"  {note}" for note in one.notes]
     floors = {(one.noise_floor, one.noise_floor_source) for one in comparisons}
     lines += [
@@ -229,4 +235,6 @@ def headline(analysis: Analysis) -> str:
     """Say what the numbers are."""
     first, last = analysis.window
     rounds = f"{len(analysis.rounds)} of {analysis.planned_rounds} rounds complete"
+    if not analysis.interleaved:
+        rounds = f"{count(analysis.planned_rounds, 'round')}, not interleaved"
     return f"{analysis.sweep}: step time of the slowest rank, steps {first} to {last}; {rounds}"

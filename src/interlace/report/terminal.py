@@ -60,7 +60,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     if analysis.ladder is not None:
         console.print(rich_table(ladder_table(analysis.ladder, analysis.arms), console.width))
         print_lines(console, [f"in all: {analysis.ladder.total}", *analysis.ladder.notes])
-    print_lines(console, further_lines(analysis.comparisons, analysis.payback))
+    print_lines(console, further_lines(analysis.comparisons, analysis.payback, ladder=analysis.ladder is not None))
     print_lines(console, [f"{one.status}: {one.run}: {one.message}; {one.log}" for one in analysis.troubles], "red")
     print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")
     print_lines(console, [f"ran on: {line}" for line in placements.lines(analysis.placements)], "dim")

@@ -40,7 +40,8 @@ def markdown(loaded: LoadedSweep) -> str:
     analysis = loaded.analysis
     lines = [f"## {headline(analysis)}", "", *_pipe_table(arms_table(analysis.arms)), ""]
     lines += [f"- {line}".replace("-   ", "  - ") for line in judgement_lines(analysis.comparisons)]
-    lines += [f"- {line}" for line in further_lines(analysis.comparisons, analysis.payback)]
+    further = further_lines(analysis.comparisons, analysis.payback, ladder=analysis.ladder is not None)
+    lines += [f"- {line}" for line in further]
     if analysis.ladder is not None:
         lines += ["", "### Commit by commit", "", *_pipe_table(ladder_table(analysis.ladder, analysis.arms)), ""]
         lines += [f"- in all: {analysis.ladder.total}", *(f"- {note}" for note in analysis.ladder.notes)]

@@ -34,12 +34,10 @@ BIMODAL = 0.01
 class WindowStats:
     """A run's summary and what must be known to judge it.
 
-    `bimodal` says that the median lies between two modes and is not to be trusted. `inside` are the step
-    numbers and step times (s, of the slowest rank) of the window.
+    `inside` are the step numbers and step times (s, of the slowest rank) of the window.
     """
 
     summary: StepSummary
-    bimodal: bool
     notes: tuple[str, ...] = ()
     inside: tuple[Floats, Floats] = field(default=(_NONE, _NONE), compare=False, repr=False)
 
@@ -72,17 +70,19 @@ def describe(steps: pd.DataFrame | Arrays, window: Sequence[int], block: int = 1
     # Step 1 (step 0 where counting starts there) carries compilation and is shown apart, never compared.
     step1_s = float(series.step_s[0]) if series.step[0] <= 1 else None
     sd_s = float(part.step_s.std())
+    before = series.step < first
+    whole = series.step[0] <= 1 and int(before.sum()) == first - int(series.step[0])
     summary = replace(
         summary,
         step1_s=step1_s,
-        before_s=float(series.step_s[series.step < first].sum()),
+        before_s=float(series.step_s[before].sum()) if whole else None,
+        before_n=int(before.sum()),
         sd_s=sd_s,
         stall_share=max(0.0, 1.0 - summary.stat_s / summary.mean_s) if summary.mean_s > 0 else 0.0,
         resolution=resolution_bound(summary.mean_s, sd_s, summary.n, summary.quantum_s, cumulative=summary.cumulative),
     )
     return WindowStats(
         summary=summary,
-        bimodal=_is_bimodal(part.step_s),
         notes=(*notes, *clock_notes, *_window_notes(summary, part, block)),
         inside=(part.step, part.step_s),
     )
@@ -169,6 +169,8 @@ def _window_notes(summary: StepSummary, part: Series, block: int) -> list[str]:
     missing = round((part.step[-1] - part.step[0]) / part.stride) + 1 - summary.n
     if missing > 0:
         notes.append(f"{missing} steps are missing inside the window")
+    if summary.n >= FEW_STEPS and _is_bimodal(part.step_s):
+        notes.append("the steps alternate between two times: their median jumps, it is shown and not compared")
     if summary.median_s > 0 and summary.mean_s / summary.median_s > STALL_GAP:
         excess = 100.0 * (summary.mean_s / summary.median_s - 1.0)
         notes.append(f"the mean step is {excess:.0f} % above the median: some steps stall")
