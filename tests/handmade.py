@@ -41,6 +41,7 @@ def on_disk(
     node: str = "n",
     plan: Plan | None = None,
     cause: Cause = BROKE,
+    slower: float = 1.0,
 ) -> LoadedSweep:
     """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds."""
     sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in "ab"), "a", config)
@@ -59,8 +60,9 @@ def on_disk(
         if run.round in (failed or {}).get(run.arm, set()):
             write_record(path, replace(record, status="failed", cause=cause))
             continue
-        step_s = 0.1 * float(np.exp(spread * random.standard_normal()))
-        frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": step_s, "end_s": np.arange(1, 21) * step_s})
+        step_s = slower * 0.1 * float(np.exp(spread * random.standard_normal()))
+        times = step_s * (1.0 + 1e-6 * np.arange(1, 21))  # a clock that ticks finely
+        frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": times, "end_s": np.cumsum(times)})
         frame.to_parquet(path / "steps.parquet")
         write_record(path, replace(record, steps=summarise(frame, [1, 20])))
     return load(sweep_dir.path)

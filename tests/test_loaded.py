@@ -13,7 +13,7 @@ from interlace.cli.resume import with_rounds
 from interlace.errors import UsageError
 from interlace.loaded import load
 from interlace.pool import pool
-from interlace.settings import WorkloadConfig
+from interlace.settings import RanksConfig, WorkloadConfig
 from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:
@@ -92,10 +92,66 @@ def test_sweeps_of_other_arms_are_not_pooled(tmp_path: Path) -> None:
         pool([one, two])
 
 
+def test_sessions_that_differ_do_not_widen_the_noise_of_pooled_sweeps(tmp_path: Path) -> None:
+    sweeps = [on_disk(tmp_path / name, CONFIG, 0.002, slower=by) for name, by in (("one", 1.0), ("two", 1.05))]
+
+    analysis = pool(sweeps).analysis
+
+    alone = sweeps[0].analysis.comparisons[0].noise_floor
+    together = analysis.comparisons[0].noise_floor
+    assert alone is not None
+    assert together is not None
+    assert together < alone
+    assert "sessions differ by 5.0 %; their rounds are compared within each" in analysis.notes
+    assert not any(note.startswith("drift over the sweep") for note in analysis.notes)
+
+
+def test_pooling_says_where_the_nodes_are_others_and_refuses_other_ranks(tmp_path: Path) -> None:
+    one = on_disk(tmp_path / "one", CONFIG, 0.001, node="n1")
+    elsewhere = on_disk(tmp_path / "two", CONFIG, 0.001, node="n2")
+    wider = on_disk(tmp_path / "three", replace(CONFIG, ranks=RanksConfig("plain", 4)), 0.001)
+
+    assert "they were measured on different nodes: n1, n2" in pool([one, elsewhere]).analysis.notes
+    with pytest.raises(UsageError, match="has other arms"):
+        pool([one, wider])
+
+
+@pytest.mark.parametrize("window", [(2, 20), (10, 15)])
+def test_a_run_that_is_shorter_than_another_window_is_left_out_and_named(
+    tmp_path: Path, window: tuple[int, int]
+) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    short = loaded.used[3]
+    frame = pd.read_parquet(short.path / "steps.parquet")
+    frame[frame["step"] <= 17].to_parquet(short.path / "steps.parquet")
+
+    analysis = load(loaded.sweep_dir.path, window=window).analysis
+
+    left_out = [note for note in analysis.notes if note.startswith(f"{short.run.id} is left out: window")]
+    assert len(left_out) == (1 if window[1] > 17 else 0)
+    assert len(analysis.rounds) == (3 if window[1] > 17 else 4)
+
+
+def test_what_is_odd_about_another_window_is_said(tmp_path: Path) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001).sweep_dir.path
+
+    notes = load(path, window=(11, 20)).analysis.notes
+
+    assert any("only 10 steps in the window" in note and "all runs" in note for note in notes)
+
+
+def test_an_aa_sweep_that_is_too_short_to_pool_is_refused(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path / "one", CONFIG, 0.002)
+    on_disk(tmp_path / "aa", replace(CONFIG, rounds=3), 0.001)
+
+    with pytest.raises(UsageError, match="has 3 complete rounds; 4 are needed"):
+        load(loaded.sweep_dir.path, aa=tmp_path / "aa" / "sweep")
+
+
 def test_screens_are_not_pooled(tmp_path: Path) -> None:
     sweeps = [on_disk(tmp_path / name, replace(CONFIG, order="screen", rounds=1), 0.001) for name in ("one", "two")]
 
-    with pytest.raises(UsageError, match="cannot be pooled"):
+    with pytest.raises(UsageError, match="ran in screen order, whose rounds give no verdict"):
         pool(sweeps)
 
 

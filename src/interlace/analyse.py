@@ -7,6 +7,7 @@ import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from interlace.compare import ArmSummary, Comparison, Comparisons, compare, rejected, summarise_arm
@@ -15,7 +16,7 @@ from interlace.compare.node_flags import SeenRun, differing_clocks, flag_nodes
 from interlace.compare.pays import costs_of, payback
 from interlace.compare.screen import screen
 from interlace.compare.step_notes import settling_notes, slow_notes
-from interlace.errors import InterlaceError
+from interlace.errors import InterlaceError, ReadError
 from interlace.files import read_json
 from interlace.order import NOT_INTERLEAVED
 from interlace.placements import Placement, grouped, read_placements
@@ -27,7 +28,6 @@ from interlace.wording import first_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from interlace.loaded import LoadedSweep
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 ADAPTIVE_CONFIDENCE = 0.97
 SHOWN_RUNS = 3
+TWO = 2
 ALLOCATED = "peak_allocated_mib"
 """What trainers call the peak of a rank's allocator when they hand it to the recorder."""
 NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, *EVENTS)
@@ -96,7 +97,7 @@ class Analysis:
 
 def analyse(loaded: LoadedSweep) -> Analysis:
     """Analyse what is on disk, finished or not. Never raises for missing runs: they are said."""
-    everything = [_counted(loaded, attempt, attempt.record) for attempt in loaded.used if attempt.record is not None]
+    everything, left_out = _all_counted(loaded)
     counted = [one for one in everything if one.attempt.run.round > 0]
     names = loaded.sweep.names
     frame = pd.DataFrame([_statistics(names, one) for one in everything], columns=STATISTICS)
@@ -114,7 +115,9 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         notes=(
             *loaded.sweep.notes,
             *notes,
+            *left_out,
             *_step_notes(names, counted),
+            *(_window_notes(counted) if loaded.other_window else ()),
             *_plan_notes(loaded),
             *_run_notes(loaded),
         ),
@@ -181,7 +184,35 @@ def _payback(loaded: LoadedSweep, counted: Sequence[Counted], by_arm: Mapping[st
     return payback(names[loaded.sweep.baseline], costs, {arm: one.verdict for arm, one in by_arm.items()})
 
 
-STATISTICS = ["arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]
+STATISTICS = ["session", "arm", "round", "stat_s", "mean_s", "t_start_s", "resolution", "quantum_s"]
+
+
+def _all_counted(loaded: LoadedSweep) -> tuple[list[Counted], list[str]]:
+    """Describe every run that counts; one whose steps do not reach another window is left out, and said."""
+    counted, left_out = [], []
+    for attempt in loaded.used:
+        if attempt.record is None:
+            continue
+        try:
+            counted.append(_counted(loaded, attempt, attempt.record))
+        except ReadError as error:
+            if loaded.other_window is None:
+                raise
+            left_out.append(f"{attempt.run.id} is left out: {error}")
+    return counted, left_out
+
+
+def _window_notes(counted: Sequence[Counted]) -> list[str]:
+    """Say what is odd about the steps of another window than the one that the records were made for."""
+    where: dict[str, list[str]] = {}
+    for one in counted:
+        for note in one.seen.notes:
+            where.setdefault(note, []).append(one.attempt.run.id)
+    return [_noted(note, runs, len(counted)) for note, runs in where.items()]
+
+
+def _noted(note: str, runs: Sequence[str], total: int) -> str:
+    return f"{note} ({'all runs' if len(runs) == total else first_of(runs, SHOWN_RUNS)})"
 
 
 def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:
@@ -212,6 +243,7 @@ def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
 def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
     seen = one.seen
     return {
+        "session": str(one.attempt.path.parent.parent),
         "arm": names[one.attempt.run.arm],
         "round": one.attempt.run.round,
         "stat_s": seen.summary.stat_s,
@@ -232,6 +264,7 @@ def _compare(
 ) -> tuple[Comparisons | None, list[str]]:
     sweep = loaded.sweep
     baseline = sweep.names[sweep.baseline]
+    frame, told = _of_one_level(frame)
     arms = [arm.name for arm in sweep.arms if arm.measure]
     if loaded.plan.order == "screen":
         ranked = screen(frame, baseline, [arm for arm in arms if arm != baseline])
@@ -251,7 +284,24 @@ def _compare(
         )
     except InterlaceError as error:
         return None, [str(error)]
-    return _with_clocks(judged, differing_clocks(seen, baseline)), list(judged.notes)
+    if loaded.aa is not None and len(arms) > TWO:
+        told.append("the A/A rounds give the noise floor; intervals of three arms and more share their own residual")
+    return _with_clocks(judged, differing_clocks(seen, baseline)), [*judged.notes, *told]
+
+
+def _of_one_level(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Bring the sessions of pooled sweeps to one level, so that what differs between them is no noise and no drift.
+
+    Ratios are taken within rounds, and so within sessions: they stay as they are.
+    """
+    measured = frame[frame["round"] > 0]
+    logs = np.log(measured["stat_s"]).groupby(measured["session"]).mean()
+    if len(logs) < TWO:
+        return frame, []
+    level = np.exp(frame["session"].map(logs).fillna(logs.mean()) - logs.mean())
+    apart = 100.0 * math.expm1(float(logs.max() - logs.min()))
+    note = f"sessions differ by {apart:.1f} %; their rounds are compared within each"
+    return frame.assign(stat_s=frame["stat_s"] / level, mean_s=frame["mean_s"] / level), [note]
 
 
 def _with_clocks(judged: Comparisons, differing: Mapping[str, tuple[str, ...]]) -> Comparisons:
@@ -329,9 +379,7 @@ def _run_notes(loaded: LoadedSweep) -> list[str]:
         for note in record.notes:
             where.setdefault(note, []).append(record.run.id)
     total = len(loaded.records)
-    return [
-        f"{note} ({'all runs' if len(runs) == total else first_of(runs, SHOWN_RUNS)})" for note, runs in where.items()
-    ]
+    return [_noted(note, runs, total) for note, runs in where.items()]
 
 
 def _left(loaded: LoadedSweep) -> int:

@@ -105,6 +105,8 @@ class LoadedSweep:
 
 
 TWO = 2
+FEWEST_AA_ROUNDS = 4
+"""Fewer rounds of identical arms tell less of the noise than the sweep itself (methodology 4.3)."""
 SAME_SESSION_S = 6 * 3600.0
 """An A/A sweep of a quieter day would make intervals too narrow (methodology 3.4): 9.5 % false calls instead of 5."""
 
@@ -147,6 +149,8 @@ def refuse_other_session(loaded: LoadedSweep, aa: LoadedSweep) -> None:
         reasons.append("its workload, window or ranks are others")
     if node_key(read_json(loaded.sweep_dir.node, dict)) != node_key(read_json(aa.sweep_dir.node, dict)):
         reasons.append("it was measured on another node")
+    if (rounds := len(aa.analysis.rounds)) < FEWEST_AA_ROUNDS:
+        reasons.append(f"it has {rounds} complete rounds; {FEWEST_AA_ROUNDS} are needed")
     starts = [[r.started_at for r in each.records] for each in (loaded, aa)]
     if not all(starts) or abs(min(starts[0]) - max(starts[1])) > SAME_SESSION_S:
         reasons.append("it is not of the same session (within six hours)")

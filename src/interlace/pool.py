@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlace.errors import UsageError
+from interlace.files import read_json
 from interlace.schema import Extension
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from interlace.loaded import LoadedSweep
     from interlace.records import Attempt
-    from interlace.schema import Run
+    from interlace.schema import Arm, Run
 
 
 def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
@@ -25,22 +26,37 @@ def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
     first = sweeps[0]
     if len({one.sweep_dir.path for one in sweeps}) < len(sweeps):
         raise UsageError("a sweep is given twice; its rounds would count twice")
-    if any(one.plan.order == "screen" for one in sweeps):
-        raise UsageError("a screen ranks within its own round and cannot be pooled; pool sweeps of judged rounds")
+    for one in sweeps:
+        if one.plan.order in ("screen", "sequential"):
+            raise UsageError(
+                f"{one.sweep_dir.path} ran in {one.plan.order} order, whose rounds give no verdict; leave it out"
+            )
     for other in sweeps[1:]:
         _refuse_others(first, other)
     joined = first
     for other in sweeps[1:]:
         joined = _appended(joined, other)
     folders = ", ".join(str(one.sweep_dir.path) for one in sweeps)
-    note = f"pooled over {len(sweeps)} sweeps, whose sessions may differ by more than the arms do: {folders}"
-    return replace(joined, sweep=replace(first.sweep, notes=(*first.sweep.notes, note)))
+    notes = [f"pooled over {len(sweeps)} sweeps, whose sessions may differ by more than the arms do: {folders}"]
+    if len({_node(one) for one in sweeps}) > 1:
+        notes.append(f"they were measured on different nodes: {', '.join(_node(one) for one in sweeps)}")
+    return replace(joined, sweep=replace(first.sweep, notes=(*first.sweep.notes, *notes)))
+
+
+def _node(loaded: LoadedSweep) -> str:
+    """Name the node that a sweep was measured on."""
+    path = loaded.sweep_dir.node
+    return str(read_json(path, dict).get("hostname", "unknown")) if path.is_file() else "unknown"
+
+
+def _measured(arm: Arm) -> tuple[object, ...]:
+    """Return all that decides what an arm's runs measure."""
+    config = arm.config
+    return arm.sha, config.workload, config.env, config.ranks, config.numa
 
 
 def _refuse_others(first: LoadedSweep, other: LoadedSweep) -> None:
-    arms = [
-        {arm.name: (arm.sha, arm.config.workload, arm.config.env) for arm in one.sweep.arms} for one in (first, other)
-    ]
+    arms = [{arm.name: _measured(arm) for arm in one.sweep.arms} for one in (first, other)]
     differing = sorted(name for name in {*arms[0], *arms[1]} if arms[0].get(name) != arms[1].get(name))
     if differing:
         raise UsageError(

@@ -83,8 +83,8 @@ def test_aligned_columns_stay_aligned_when_others_go() -> None:
 
 def test_what_a_verdict_rests_on_stands_under_it() -> None:
     one = Comparison(
-        "b", "a", "faster", "faster: 2.0 % less time per step", ratio=0.98, round_ratios=(0.979, 0.981), rounds_faster=2,
-        noise_floor=0.0039, noise_floor_source="own spread, df 6", notes=("sign-flip p = 0.03",),
+        "b", "a", "faster", "faster: 2.0 % less time per step", ratio=0.98, round_ratios=(0.979, 0.981),
+        rounds_faster=2, noise_floor=0.0039, noise_floor_source="own spread, df 6", notes=("sign-flip p = 0.03",),
     )  # fmt: skip
 
     assert judgement_lines([one]) == [
