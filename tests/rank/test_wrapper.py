@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interlace.rank import numa
-from interlace.rank.wrapper import Identity, identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,53 +64,6 @@ def two_nodes(root: Path, first: str, second: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{content}\n")
     return root
-
-
-# ---------------------------------------------------------------- who am I
-
-
-@pytest.mark.parametrize(
-    ("env", "who"),
-    [
-        (
-            {
-                "LOCAL_RANK": "1",
-                "RANK": "5",
-                "WORLD_SIZE": "8",
-                "LOCAL_WORLD_SIZE": "4",
-                "SLURM_LOCALID": "0",
-            },
-            Identity(5, 1, 8, 4, "torchrun"),
-        ),
-        (
-            {
-                "OMPI_COMM_WORLD_LOCAL_RANK": "2",
-                "OMPI_COMM_WORLD_RANK": "2",
-                "OMPI_COMM_WORLD_SIZE": "4",
-                "SLURM_LOCALID": "0",
-                "SLURM_STEP_ID": "0",
-            },
-            Identity(2, 2, 4, None, "openmpi"),
-        ),
-        ({"MPI_LOCALRANKID": "1", "PMI_RANK": "3", "PMI_SIZE": "4"}, Identity(3, 1, 4, None, "mpich")),
-        (
-            {
-                "SLURM_LOCALID": "1",
-                "SLURM_PROCID": "3",
-                "SLURM_STEP_ID": "0",
-                "SLURM_STEP_NUM_TASKS": "4",
-                "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
-            },
-            Identity(3, 1, 4, 2, "slurm"),
-        ),
-        ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Identity(0, 0, 1, None, "none")),
-        ({"LOCAL_RANK": "-1"}, Identity(0, 0, 1, None, "none")),
-        ({"LOCAL_RANK": "x", "RANK": "2", "WORLD_SIZE": "3"}, Identity(2, 0, 3, None, "none")),
-        ({}, Identity(0, 0, 1, None, "none")),
-    ],
-)
-def test_a_rank_is_told_by_whichever_launcher_set_it(env: dict[str, str], who: Identity) -> None:
-    assert identity(env) == who
 
 
 # ---------------------------------------------------------------- becoming the command
@@ -251,13 +203,14 @@ def test_a_whole_node_is_bound_by_numactl_where_numactl_agrees(tmp_path: Path) -
 @needs_two_cpus
 def test_a_parents_narrow_mask_does_not_keep_a_rank_from_its_node(tmp_path: Path) -> None:
     sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
-    code = (
-        f"import os, sys; os.sched_setaffinity(0, [{HERE[0]}]); from interlace.rank.wrapper import main; "
-        f"main(['--', sys.executable, '-c', {SHOW!r}], sysfs_root={str(sysfs)!r})"
+    call = f"wrapper.main(['--', sys.executable, '-c', {SHOW!r}], sysfs_root={str(sysfs)!r})"
+    parent = (
+        "import os, subprocess, sys; os.sched_setaffinity(0, [int(sys.argv[1])]); "
+        "subprocess.run([sys.executable, '-P', '-c', sys.argv[2]])"
     )
 
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
+        [sys.executable, "-P", "-c", parent, str(HERE[0]), f"import sys; from interlace.rank import wrapper; {call}"],
         env=clean_env(LOCAL_RANK="1", INTERLACE_GPU_MAP=GPU_MAP), capture_output=True, text=True, check=True,
     )  # fmt: skip
 
