@@ -79,6 +79,8 @@ def bind(who: Identity, env: Mapping[str, str], sysfs_root: str = numa.SYSFS) ->
         outcome = _bind(who, env, wanted, sysfs_root)
     except Exception as error:  # noqa: BLE001 (a run must never fail because of its binding)
         outcome = _unpinned("failed", f"{type(error).__name__}: {error}")
+    if wanted.memory != "off" and outcome.memory == Memory():
+        outcome = outcome._replace(memory=Memory(reason="this rank is not bound"))
     notes = (*wanted.notes, *_memory_notes(outcome, wanted))
     warnings = (*outcome.binding.warnings, *notes)
     return outcome._replace(wanted=wanted, binding=outcome.binding._replace(warnings=warnings))
