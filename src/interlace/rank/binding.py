@@ -99,9 +99,8 @@ def _bind(who: Identity, env: Mapping[str, str], wanted: Wanted, sysfs_root: str
     mine = numa.alike(plans, who.local_rank if len(plans) > 1 else 0)
     layer = layers.other_layer(env, who.launcher, affinity=affinity, cpuset=cpuset, parent=_mask_of(os.getppid()))
     if layer is not None:
-        cpus: numa.Cpus = (
-            frozenset() if mine.action == "unpinned" else mine.cpus
-        )  # where it belongs, to compare with later
+        # The CPUs are those where it belongs, to be compared later with where it is.
+        cpus: numa.Cpus = frozenset() if mine.action == "unpinned" else mine.cpus
         left = mine._replace(action="noop", cpus=cpus, code="other_layer", reason=f"bound by {layer}", warnings=())
         return Outcome(left, layer=layer, memory=Memory(reason="another layer binds this rank"))
     outcome = _apply(mine, plans, wanted, sysfs_root) if mine.action == "bind" else Outcome(mine)

@@ -40,7 +40,7 @@ def _srun_binds(env: Mapping[str, str]) -> bool:
     """Tell whether srun bound its tasks: SLURM_CPU_BIND_TYPE is `none`, or the kind of binding that was made."""
     text = f"{env.get('SLURM_CPU_BIND_TYPE', '')},{env.get('SLURM_CPU_BIND', '')}"
     words = {word.partition(":")[0] for word in text.replace(" ", "").lower().split(",")}
-    return bool(words - {"", "none", "quiet", "verbose", "(nulltype)"}) and "none" not in words
+    return bool(words - {"", "none", "quiet", "verbose"}) and "none" not in words
 
 
 def _openmp(env: Mapping[str, str]) -> str | None:
