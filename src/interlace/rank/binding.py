@@ -129,7 +129,7 @@ def _plans(
     from interlace.rank.cores import shared  # noqa: PLC0415 (the other scopes need not pay for it)
 
     # torchrun's ranks inherit its mask; one that was made for this rank alone has been found before.
-    mask_shared = who.launcher == "torchrun"
+    mask_shared = who.launcher == "torchrun" or who.local_world_size == 1
     return shared(
         plans, affinity=affinity, cpuset=cpuset, mask_shared=mask_shared, known=known, sysfs_root=sysfs_root
     )  # fmt: skip
