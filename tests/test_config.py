@@ -212,9 +212,9 @@ def test_a_commit_that_yaml_read_as_a_number_is_refused_with_the_cure(tmp_path: 
 
 
 def test_words_that_yaml_takes_for_booleans_are_words_where_only_words_can_be_meant() -> None:
-    config = composed("numa.bind=off", "monitor.source=off", "gate=off", "+env.OMP_NUM_THREADS=4")
+    config = composed("numa.bind=off", "numa.memory=off", "monitor.source=off", "gate=off", "+env.OMP_NUM_THREADS=4")
 
-    assert (config.numa.bind, config.monitor.source, config.gate.action) == ("off", "off", "off")
+    assert (config.numa.bind, config.numa.memory, config.monitor.source, config.gate.action) == ("off",) * 4
     assert config.env == {"OMP_NUM_THREADS": "4"}
 
 

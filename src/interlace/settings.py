@@ -80,9 +80,11 @@ class LaunchersConfig:
 
 @dataclass(frozen=True)
 class NumaConfig:
-    """Whether each rank is bound to the NUMA node of its GPU."""
+    """Whether each rank is bound to the NUMA node of its GPU, how far, and its memory too."""
 
     bind: Literal["auto", "off"] = "auto"
+    scope: Literal["node", "socket", "cores"] = "node"
+    memory: Literal["off", "preferred", "bind"] = "off"
 
 
 @dataclass(frozen=True)

@@ -223,6 +223,8 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
             "baseline=nope is not an arm; the arms are baseline, fused-adamw, copy-of-baseline",
         ),
         (["measure.reader=nope"], "nope"),
+        (["numa.scope=core"], "numa.scope=core: invalid value 'core'; choose one of node, socket, cores"),
+        (["ranks.args=[--enable_cpu_affinity]"], "drop the argument, or set numa.bind=off"),
         (["workload=command", "workload.command=x", "commit=a,b"], "source.repo is not"),
         (
             ["workload=command", "workload.command=x", "commit=a,b", "source.repo=/nonexistent"],

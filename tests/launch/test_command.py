@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -11,7 +12,7 @@ from interlace.errors import ConfigError
 from interlace.launch import build_launch, command_script, rank_command
 from interlace.launch.command import omp_threads
 from interlace.schema import Arm
-from interlace.settings import RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
+from interlace.settings import NumaConfig, RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
 
 WORKLOAD = WorkloadConfig("w", command="python train.py --lr 1e-4", python="/env/bin/python")
 CONFIG = SweepConfig("s", WORKLOAD, RanksConfig("accelerate", nproc_per_node=2))
@@ -51,6 +52,70 @@ def test_torchrun_is_standalone() -> None:
         "/env/bin/python", "-m", "torch.distributed.run", "--standalone", "--nnodes=1", "--nproc-per-node=4",
         "--max-restarts=0", "--no-python", *RANK,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "argument"),
+    [
+        ("torchrun", "--numa-binding=node"),
+        ("torchrun", "--numa_binding"),
+        ("torchrun", "--numa-b=socket"),
+        ("accelerate", "--enable_cpu_affinity"),
+        ("accelerate", "--enable-cpu-affinity"),
+    ],
+)
+def test_a_launcher_that_binds_the_ranks_too_is_refused_before_anything_runs(
+    kind: Literal["torchrun", "accelerate"], argument: str
+) -> None:
+    ranks = RanksConfig(kind, 2, args=["--max-restarts=0", argument])
+    both = replace(CONFIG, ranks=ranks)
+
+    with pytest.raises(ConfigError) as caught:
+        build_launch(replace(ARM, config=both), RUN_DIR, None, {})
+
+    assert str(caught.value) == (
+        f"ranks.args has {argument}, by which the launcher binds the ranks, and numa.bind=auto binds them too; "
+        "drop the argument, or set numa.bind=off"
+    )
+    alone = replace(both, numa=NumaConfig(bind="off"))
+    assert argument in build_launch(replace(ARM, config=alone), RUN_DIR, None, {}).argv
+
+
+def test_other_arguments_of_a_launcher_are_no_binding() -> None:
+    assert "--nproc" in argv(RanksConfig("torchrun", 2, args=["--nproc", "--n", "-x", "--numactl-log"]))
+
+
+def test_the_wrapper_is_told_what_is_wanted_of_it() -> None:
+    config = replace(CONFIG, numa=NumaConfig(scope="cores", memory="bind"))
+
+    env = build_launch(replace(ARM, config=config), RUN_DIR, None, {}).env
+
+    assert {name: env[name] for name in env if "NUMA" in name or "NPROC" in name} == {
+        "INTERLACE_NUMA_BIND": "auto",
+        "INTERLACE_NUMA_SCOPE": "cores",
+        "INTERLACE_NUMA_MEMORY": "bind",
+        "INTERLACE_NPROC_PER_NODE": "2",
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "environ", "by"),
+    [
+        (CONFIG, {}, "the default of ranks=accelerate"),
+        (CONFIG, {"OMP_NUM_THREADS": "3"}, "the shell"),
+        (
+            replace(CONFIG, ranks=RanksConfig("plain", omp_num_threads=2)), {"OMP_NUM_THREADS": "3"},
+            "ranks.omp_num_threads",
+        ),
+        (replace(CONFIG, env={"OMP_NUM_THREADS": "4"}), {}, "env.OMP_NUM_THREADS"),
+        (
+            replace(CONFIG, workload=replace(WORKLOAD, env={"OMP_NUM_THREADS": "4"})), {},
+            "workload.env.OMP_NUM_THREADS",
+        ),
+    ],
+)  # fmt: skip
+def test_who_decided_the_threads_goes_with_them(config: SweepConfig, environ: dict[str, str], by: str) -> None:
+    assert build_launch(replace(ARM, config=config), RUN_DIR, None, environ).env["INTERLACE_OMP_BY"] == by
 
 
 def test_a_plain_single_process_goes_through_the_wrapper_and_a_plain_launcher_does_not() -> None:

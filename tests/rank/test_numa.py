@@ -6,8 +6,11 @@ import pytest
 
 from interlace.rank.numa import (
     Binding,
+    Capacity,
     alike,
+    capacity,
     cpus_of_node,
+    cpus_of_socket,
     format_cpulist,
     nearest_cpu_node,
     node_of_gpu,
@@ -49,8 +52,9 @@ def planned(
     env: dict[str, str] | None = None,
     affinity: frozenset[int] = ALL,
     cpuset: frozenset[int] = ALL,
+    scope: str = "node",
 ) -> Binding:
-    return plan_binding(local_rank, env or {}, GPUS, affinity=affinity, cpuset=cpuset, sysfs_root=sysfs)
+    return plan_binding(local_rank, env or {}, GPUS, affinity=affinity, cpuset=cpuset, sysfs_root=sysfs, scope=scope)
 
 
 # ---------------------------------------------------------------- sysfs
@@ -75,6 +79,84 @@ def test_minus_one_and_a_missing_device_are_no_node(tmp_path: Path) -> None:
     assert node_of_gpu("0000:1b:00.0", sysfs) is None
     assert node_of_gpu("0000:ff:00.0", sysfs) is None
     assert online_nodes(sysfs) == ()
+
+
+# ---------------------------------------------------------------- sockets
+
+
+FOUR_NODES = {
+    "devices/system/node/online": "0-3\n",
+    **{f"devices/system/node/node{node}/cpulist": f"{4 * node}-{4 * node + 3}\n" for node in range(4)},
+    **{f"devices/system/cpu/cpu{cpu}/topology/physical_package_id": f"{cpu // 8}\n" for cpu in range(16)},
+    "bus/pci/devices/0000:9b:00.0/numa_node": "3\n",
+}
+"""Two sockets of two NUMA nodes each; the GPU of rank 2 is on the last."""
+
+
+def test_a_socket_is_every_node_of_the_package_that_holds_a_node(tmp_path: Path) -> None:
+    sysfs = tree(tmp_path, FOUR_NODES)
+
+    assert cpus_of_socket(0, sysfs) == frozenset(range(8))
+    assert cpus_of_socket(3, sysfs) == frozenset(range(8, 16))
+
+
+def test_a_node_that_holds_two_packages_is_both_of_them(tmp_path: Path) -> None:
+    sysfs = tree(tmp_path, FOUR_NODES | {"devices/system/node/node1/cpulist": "4-11\n"})
+
+    assert cpus_of_socket(1, sysfs) == ALL
+
+
+def test_a_rank_with_the_scope_socket_goes_to_the_socket_of_its_gpu(tmp_path: Path) -> None:
+    binding = planned(tree(tmp_path, FOUR_NODES), scope="socket")
+
+    assert binding == Binding("bind", 3, frozenset(range(8, 16)), whole_node=True, gpu=GPUS[2], scope="socket")
+
+
+def test_a_mask_inside_the_socket_is_left_alone_and_one_outside_widened(tmp_path: Path) -> None:
+    sysfs = tree(tmp_path, FOUR_NODES)
+
+    inside = planned(sysfs, affinity=parse_cpulist("8-9"), scope="socket")
+    outside = planned(sysfs, affinity=parse_cpulist("0-3"), scope="socket")
+
+    assert (inside.action, inside.code, inside.reason) == ("noop", "already_bound", "bound to this socket already")
+    assert (outside.action, outside.cpus) == ("bind", frozenset(range(8, 16)))
+
+
+def test_a_socket_without_allowed_cpus_on_the_gpus_own_node_is_not_bound(tmp_path: Path) -> None:
+    allowed = parse_cpulist("0-11")
+
+    binding = planned(tree(tmp_path, FOUR_NODES), affinity=allowed, cpuset=allowed, scope="socket")
+
+    assert (binding.action, binding.code) == ("unpinned", "no_allowed_cpu_on_node")
+
+
+def test_a_socket_that_is_not_told_is_the_node_and_said(tmp_path: Path) -> None:
+    files = {name: text for name, text in FOUR_NODES.items() if "cpu13" not in name}
+
+    binding = planned(tree(tmp_path, files), scope="socket")
+
+    assert (binding.action, binding.cpus, binding.scope) == ("bind", frozenset(range(12, 16)), "node")
+    assert binding.warnings == ("socket_unknown",)
+
+
+def test_a_socket_with_a_node_without_memory_is_bound_by_cpu_list(tmp_path: Path) -> None:
+    sysfs = tree(tmp_path, FOUR_NODES | {"devices/system/node/has_memory": "0-1,3\n"})
+
+    binding = planned(sysfs, scope="socket")
+
+    assert (binding.action, binding.whole_node, binding.warnings) == ("bind", False, ())
+
+
+def test_ranks_and_workers_beyond_the_cpus_of_a_node_are_oversubscribed(tmp_path: Path) -> None:
+    sysfs = tree(tmp_path, FOUR_NODES)
+
+    assert capacity(3, ranks=1, workers=3, sysfs_root=sysfs) == Capacity(3, 4, 8, 4)
+    assert capacity(3, ranks=1, workers=4, sysfs_root=sysfs) == Capacity(
+        3, 4, 8, 5, ("node_oversubscribed",), "socket"
+    )  # fmt: skip
+    assert capacity(3, ranks=1, workers=3, allowed=parse_cpulist("12-14"), sysfs_root=sysfs) == Capacity(
+        3, 3, 3, 4, ("node_oversubscribed",), None
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- the plan

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +19,59 @@ def test_real_numactl_binds_to_the_node_that_is_here_or_says_why_not() -> None:
     if reason is not None:
         pytest.skip(f"numactl cannot bind to node 0 here: {reason}")
     assert numactl.why_not([0], cpus | {4095}) is not None
+
+
+@pytest.mark.parametrize(("policy", "words"), [("bind", {"bind:0"}), ("preferred", {"prefer:0", "prefer (many):0"})])
+@pytest.mark.parametrize("nodes", [(), (0,)])
+def test_real_numactl_sets_a_memory_policy_that_the_kernel_reports(
+    policy: str, words: set[str], nodes: tuple[int, ...]
+) -> None:
+    cpus = (cpus_of_node(0) if nodes else frozenset(os.sched_getaffinity(0))) or frozenset({0})
+
+    probe = numactl.probe(nodes, cpus, policy, (0,))
+
+    if probe.refused is not None:
+        pytest.skip(f"numactl cannot set a memory policy here: {probe.refused}")
+    assert probe.policy in words
+
+
+def test_the_command_binds_cpus_and_memory_or_either() -> None:
+    assert numactl.arguments([0, 1]) == ["numactl", "--cpunodebind=0-1"]
+    assert numactl.arguments([0, 1], "bind", [0, 1]) == ["numactl", "--cpunodebind=0-1", "--membind=0-1"]
+    assert numactl.arguments([], "preferred", [1]) == ["numactl", "--preferred=1"]
+
+
+def answering(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a numactl on PATH that answers with this shell script."""
+    (folder / "numactl").write_text(f"#!/bin/sh\n{script}\n")
+    (folder / "numactl").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize(
+    ("printed", "refused"),
+    [
+        ("7f00aa000000 bind:0-1 file=/usr/bin/cat mapped=2", None),
+        ("7f00aa000000 bind=static:0-1 file=/usr/bin/cat", None),
+        ("7f00aa000000 default file=/usr/bin/cat", "numactl gives the memory policy default, not bind on node 0-1"),
+        ("7f00aa000000 bind:0 heap", "numactl gives the memory policy bind:0, not bind on node 0-1"),
+        ("cat: /proc/self/numa_maps: No such file or directory", "the kernel does not report memory policies"),
+    ],
+)
+def test_a_memory_policy_counts_when_the_kernel_reports_what_was_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, refused: str | None
+) -> None:
+    answering(tmp_path, monkeypatch, f"echo 'Cpus_allowed_list:\t0-3'; echo '{printed}'")
+
+    assert numactl.probe((0, 1), frozenset(range(4)), "bind", (0, 1)).refused == refused
+
+
+def test_a_container_that_forbids_memory_policies_is_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answering(tmp_path, monkeypatch, "echo 'set_mempolicy: Operation not permitted' >&2; exit 1")
+
+    probe = numactl.probe((), frozenset({0}), "bind", (0,))
+
+    assert probe.refused == "numactl refuses: set_mempolicy: Operation not permitted"
 
 
 def test_a_node_that_is_not_there_is_refused_in_numactls_words() -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interlace.rank import numa
-from interlace.rank.wrapper import Identity, identity
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,53 +64,6 @@ def two_nodes(root: Path, first: str, second: str) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{content}\n")
     return root
-
-
-# ---------------------------------------------------------------- who am I
-
-
-@pytest.mark.parametrize(
-    ("env", "who"),
-    [
-        (
-            {
-                "LOCAL_RANK": "1",
-                "RANK": "5",
-                "WORLD_SIZE": "8",
-                "LOCAL_WORLD_SIZE": "4",
-                "SLURM_LOCALID": "0",
-            },
-            Identity(5, 1, 8, 4, "torchrun"),
-        ),
-        (
-            {
-                "OMPI_COMM_WORLD_LOCAL_RANK": "2",
-                "OMPI_COMM_WORLD_RANK": "2",
-                "OMPI_COMM_WORLD_SIZE": "4",
-                "SLURM_LOCALID": "0",
-                "SLURM_STEP_ID": "0",
-            },
-            Identity(2, 2, 4, None, "openmpi"),
-        ),
-        ({"MPI_LOCALRANKID": "1", "PMI_RANK": "3", "PMI_SIZE": "4"}, Identity(3, 1, 4, None, "mpich")),
-        (
-            {
-                "SLURM_LOCALID": "1",
-                "SLURM_PROCID": "3",
-                "SLURM_STEP_ID": "0",
-                "SLURM_STEP_NUM_TASKS": "4",
-                "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
-            },
-            Identity(3, 1, 4, 2, "slurm"),
-        ),
-        ({"SLURM_LOCALID": "0", "SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, Identity(0, 0, 1, None, "none")),
-        ({"LOCAL_RANK": "-1"}, Identity(0, 0, 1, None, "none")),
-        ({"LOCAL_RANK": "x", "RANK": "2", "WORLD_SIZE": "3"}, Identity(2, 0, 3, None, "none")),
-        ({}, Identity(0, 0, 1, None, "none")),
-    ],
-)
-def test_a_rank_is_told_by_whichever_launcher_set_it(env: dict[str, str], who: Identity) -> None:
-    assert identity(env) == who
 
 
 # ---------------------------------------------------------------- becoming the command
@@ -248,16 +200,184 @@ def test_a_whole_node_is_bound_by_numactl_where_numactl_agrees(tmp_path: Path) -
     assert done.stderr == ""
 
 
+TWO_RANKS = {"WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", "INTERLACE_GPU_MAP": GPU_MAP}
+
+
+@needs_two_cpus
+def test_ranks_share_the_cores_of_one_node_and_none_has_another_ones(tmp_path: Path) -> None:
+    for number in ("0", "1"):
+        rank(
+            "--", "true", LOCAL_RANK=number, RANK=number, LOCAL_WORLD_SIZE="2",
+            INTERLACE_NUMA_SCOPE="cores", INTERLACE_RUN_DIR=str(tmp_path),
+        )  # fmt: skip
+
+    first, second = (numa.parse_cpulist(recorded(tmp_path, number)["cpus_allowed"]) for number in (0, 1))
+    if recorded(tmp_path)["binding"]["how"] is None:
+        pytest.skip(f"cores are not divided here: {recorded(tmp_path)['binding']}")
+    assert (first & second, first | second) == (frozenset(), frozenset(HERE))
+    assert recorded(tmp_path, 1)["cpus_intended"] == numa.format_cpulist(second)
+    assert recorded(tmp_path)["binding"]["scope"] == "cores"
+
+
+def test_more_ranks_than_cores_are_left_undivided_and_the_first_says_so() -> None:
+    env = {"LOCAL_WORLD_SIZE": "4096", "INTERLACE_NUMA_SCOPE": "cores"}
+
+    first, second = (rank("--", sys.executable, "-c", SHOW, LOCAL_RANK=number, **env) for number in ("0", "1"))
+
+    assert (first.stdout, second.stdout) == (f"{HERE}\n", f"{HERE}\n")
+    assert "note: numa.scope=cores: fewer cores than ranks on a NUMA node; nothing is divided\n" in first.stderr
+    assert second.stderr == ""
+
+
+def test_an_unknown_scope_or_policy_is_said_and_the_default_taken(tmp_path: Path) -> None:
+    done = rank(
+        "--", "true", INTERLACE_NUMA_SCOPE="core", INTERLACE_NUMA_MEMORY="all", INTERLACE_RUN_DIR=str(tmp_path)
+    )  # fmt: skip
+
+    binding = recorded(tmp_path)["binding"]
+    assert (binding["scope_asked"], binding["memory_asked"]) == ("node", "off")
+    assert "INTERLACE_NUMA_SCOPE=core is none of node, socket, cores; node is taken\n" in done.stderr
+    assert "INTERLACE_NUMA_MEMORY=all is none of off, preferred, bind; off is taken\n" in done.stderr
+
+
+# ---------------------------------------------------------------- memory
+
+
+NUMA_MAPS = "print(open('/proc/self/numa_maps').readline().split()[1])"
+
+
+@pytest.mark.parametrize(("policy", "words"), [("bind", {"bind:0"}), ("preferred", {"prefer:0", "prefer (many):0"})])
+def test_the_command_inherits_the_memory_policy_under_the_pid_that_was_recorded(
+    tmp_path: Path, policy: str, words: set[str]
+) -> None:
+    sysfs = two_nodes(tmp_path / "sys", numa.format_cpulist(numa.cpus_of_node(0)), "4094-4095")
+
+    done = rank_on(
+        sysfs, "--", sys.executable, "-c", f"import os; print(os.getpid()); {NUMA_MAPS}",
+        LOCAL_RANK="0", INTERLACE_GPU_MAP=GPU_MAP, INTERLACE_NUMA_MEMORY=policy, INTERLACE_RUN_DIR=str(tmp_path),
+    )  # fmt: skip
+
+    facts = recorded(tmp_path)
+    if facts["binding"]["memory"] == "off":
+        assert f"note: numa.memory={policy} is not applied, CPUs alone are bound: " in done.stderr
+        pytest.skip(f"numactl cannot set a memory policy here: {facts['binding']['memory_reason']}")
+    pid, reported = done.stdout.split("\n", 1)
+    assert facts["pid"] == int(pid)
+    assert reported.strip() in words | {"prefer"}
+    assert facts["binding"]["memory_reported"] in words
+    assert (facts["binding"]["memory"], facts["binding"]["memory_nodes"]) == (policy, "0")
+
+
+@needs_two_cpus
+def test_a_policy_that_one_rank_is_refused_leaves_every_rank_with_its_cpus_alone(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))  # there is no node 1 here to numactl
+
+    for number in ("0", "1"):
+        done = rank_on(
+            sysfs, "--", sys.executable, "-c", NUMA_MAPS, LOCAL_RANK=number, RANK=number,
+            INTERLACE_NUMA_MEMORY="bind", INTERLACE_RUN_DIR=str(tmp_path), **TWO_RANKS,
+        )  # fmt: skip
+        binding = recorded(tmp_path, int(number))["binding"]
+        assert (done.returncode, binding["how"], binding["memory"]) == (0, "sched_setaffinity", "off")
+        assert binding["memory_reason"].startswith("numactl ")
+        assert done.stderr.count("numa.memory=bind is not applied") == (1 if number == "0" else 0)
+
+
+def test_memory_is_never_bound_to_a_node_without_any(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", numa.format_cpulist(HERE), "4094-4095")
+    for name, content in (("has_memory", "1-2"), ("online", "0-2")):
+        (sysfs / "devices/system/node" / name).write_text(f"{content}\n")
+
+    done = rank_on(
+        sysfs, "--", sys.executable, "-c", SHOW,
+        INTERLACE_GPU_MAP=GPU_MAP, INTERLACE_NUMA_MEMORY="bind", INTERLACE_RUN_DIR=str(tmp_path),
+    )  # fmt: skip
+
+    binding = recorded(tmp_path)["binding"]
+    assert (done.stdout, binding["memory"]) == (f"{HERE}\n", "off")
+    assert binding["memory_reason"] == "the NUMA node of a rank has no memory of its own, or is not known"
+
+
+def test_one_node_with_memory_leaves_no_choice_and_that_is_written(tmp_path: Path) -> None:
+    rank("--", "true", INTERLACE_NUMA_MEMORY="bind", INTERLACE_RUN_DIR=str(tmp_path))
+
+    binding = recorded(tmp_path)["binding"]
+    if len(numa.online_nodes()) > 1:
+        pytest.skip("this machine has several NUMA nodes")
+    assert (binding["memory_asked"], binding["memory"], binding["memory_reason"]) == (
+        "bind", "off", "this rank is not bound",
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- others who bind
+
+
+@needs_two_cpus
+def test_a_rank_that_another_layer_binds_is_left_as_it_is_and_both_places_are_written(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
+
+    done = rank_on(
+        sysfs, "--", sys.executable, "-c", SHOW, LOCAL_RANK="0", RANK="0",
+        ACCELERATE_CPU_AFFINITY="1", INTERLACE_RUN_DIR=str(tmp_path), **TWO_RANKS,
+    )  # fmt: skip
+
+    facts = recorded(tmp_path)
+    layer = "accelerate (ACCELERATE_CPU_AFFINITY)"
+    assert (done.stdout, done.stderr) == (f"{HERE}\n", f"interlace rank: left as it is: bound by {layer}\n")
+    assert (facts["binding"]["code"], facts["binding"]["other_layer"]) == ("other_layer", layer)
+    assert (facts["cpus_allowed"], facts["cpus_intended"]) == (numa.format_cpulist(HERE), str(HERE[0]))
+
+
+@needs_two_cpus
+def test_a_mask_that_the_launcher_made_for_a_rank_is_kept(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
+    code = f"import sys; from interlace.rank.wrapper import main; main(sys.argv[1:], sysfs_root={str(sysfs)!r})"
+
+    done = subprocess.run(
+        ["taskset", "-c", str(HERE[0]), sys.executable, "-P", "-c", code, "--", sys.executable, "-c", SHOW],
+        env=clean_env(LOCAL_RANK="1", RANK="1", INTERLACE_RUN_DIR=str(tmp_path), **TWO_RANKS),
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    assert done.stdout == f"[{HERE[0]}]\n"
+    assert recorded(tmp_path, 1)["binding"]["other_layer"].startswith("the launcher ")
+
+
+# ---------------------------------------------------------------- too few CPUs
+
+
+@needs_two_cpus
+def test_too_few_cpus_for_threads_and_workers_are_said(tmp_path: Path) -> None:
+    sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
+
+    done = rank_on(
+        sysfs, "--", "true", LOCAL_RANK="0", RANK="0", OMP_NUM_THREADS="4", INTERLACE_WORKERS="2",
+        INTERLACE_OMP_BY="the shell", INTERLACE_RUN_DIR=str(tmp_path), **TWO_RANKS,
+    )  # fmt: skip
+
+    facts = recorded(tmp_path)
+    assert facts["binding"]["warnings"][-3:] == ["few_cpus", "fewer_cpus_than_threads", "node_oversubscribed"]
+    assert (facts["omp_num_threads"], facts["omp_num_threads_by"]) == ("4", "the shell")
+    assert "note: a rank may use fewer CPUs than OMP_NUM_THREADS\n" in done.stderr
+
+
+def test_enough_cpus_are_no_warning(tmp_path: Path) -> None:
+    rank("--", "true", INTERLACE_RUN_DIR=str(tmp_path), OMP_NUM_THREADS="1", INTERLACE_WORKERS="0")
+
+    assert set(recorded(tmp_path)["binding"]["warnings"]) <= {"few_cpus"}
+
+
 @needs_two_cpus
 def test_a_parents_narrow_mask_does_not_keep_a_rank_from_its_node(tmp_path: Path) -> None:
     sysfs = two_nodes(tmp_path / "sys", str(HERE[0]), str(HERE[1]))
-    code = (
-        f"import os, sys; os.sched_setaffinity(0, [{HERE[0]}]); from interlace.rank.wrapper import main; "
-        f"main(['--', sys.executable, '-c', {SHOW!r}], sysfs_root={str(sysfs)!r})"
+    call = f"wrapper.main(['--', sys.executable, '-c', {SHOW!r}], sysfs_root={str(sysfs)!r})"
+    parent = (
+        "import os, subprocess, sys; os.sched_setaffinity(0, [int(sys.argv[1])]); "
+        "subprocess.run([sys.executable, '-P', '-c', sys.argv[2]])"
     )
 
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
+        [sys.executable, "-P", "-c", parent, str(HERE[0]), f"import sys; from interlace.rank import wrapper; {call}"],
         env=clean_env(LOCAL_RANK="1", INTERLACE_GPU_MAP=GPU_MAP), capture_output=True, text=True, check=True,
     )  # fmt: skip
 
@@ -275,8 +395,8 @@ def test_a_tree_that_makes_no_sense_leaves_the_rank_unpinned_and_running(tmp_pat
 
 def test_the_wrapper_imports_the_standard_library_alone() -> None:
     code = (
-        "import sys, interlace.rank; "
-        "heavy = {'dataclasses', 'subprocess', 'pathlib', 'argparse', 'psutil', 'msgspec', 'pandas'}; "
+        "import sys, interlace.rank.wrapper, interlace.rank.cores, interlace.rank.numactl; "
+        "heavy = {'dataclasses', 'subprocess', 'pathlib', 'argparse', 'psutil', 'msgspec', 'pandas', 'ctypes'}; "
         "print(sorted(heavy & set(sys.modules)))"
     )
 

@@ -24,6 +24,7 @@ from interlace.monitor.smi_text import (
     parse_topo,
 )
 from interlace.rank import numa, numactl
+from interlace.rank.binding import memory_nodes
 from interlace.rank.visible import GpuRef, gpu_of_rank
 from interlace.settings import GateConfig
 from tests.clock import FakeClock
@@ -214,13 +215,14 @@ def test_numa_resolve(case: Path, tmp_path: Path) -> None:
     expected, _ = load(case)
     env = json.loads((case / "env.json").read_text())
     cpus = json.loads((case / "cpus.json").read_text())
+    sysfs = materialised(case, tmp_path)
     binding = numa.plan_binding(
         int(env["LOCAL_RANK"]),
         env,
         as_refs((case / "gpus.csv").read_text()),
         affinity=numa.parse_cpulist(cpus["sched_affinity"]),
         cpuset=numa.parse_cpulist(cpus["cpuset_effective"]),
-        sysfs_root=materialised(case, tmp_path),
+        sysfs_root=sysfs,
     )
 
     assert binding.gpu is not None
@@ -234,6 +236,26 @@ def test_numa_resolve(case: Path, tmp_path: Path) -> None:
         assert binding.gpu.ordinal == expected["physical_index"]
     if expected.get("prefer_physcpubind"):
         assert not binding.whole_node
+    if "membind" in expected:
+        nodes = memory_nodes(binding, "bind", sysfs)
+        assert bool(nodes) == expected["membind"]
+
+
+@pytest.mark.parametrize("case", of_kind("numa_capacity"))
+def test_numa_capacity(case: Path, tmp_path: Path) -> None:
+    expected, params = load(case)
+    sysfs = materialised(case, tmp_path)
+    (node,) = {numa.node_of_gpu(gpu.bus_id, sysfs) for gpu in as_refs((case / "gpus.csv").read_text())}
+    assert node is not None
+
+    found = numa.capacity(
+        node,
+        ranks=params["ranks_on_node"],
+        workers=params["dataloader_workers_per_rank"],
+        sysfs_root=sysfs,
+    )
+
+    assert {**found._asdict(), "warnings": list(found.warnings)} == expected
 
 
 @pytest.mark.parametrize("case", of_kind("binding_stderr"))
@@ -271,4 +293,10 @@ def materialised(case: Path, root: Path) -> str:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
+    packages = root / "package_of_node.json"  # the cases' short form of cpuN/topology/physical_package_id
+    for node, package in json.loads(packages.read_text()).items() if packages.exists() else ():
+        for cpu in numa.cpus_of_node(int(node), str(root)):
+            topology = root / f"devices/system/cpu/cpu{cpu}/topology"
+            topology.mkdir(parents=True)
+            (topology / "physical_package_id").write_text(f"{package}\n")
     return str(root)

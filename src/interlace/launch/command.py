@@ -45,12 +45,14 @@ def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mappin
     places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
     if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log}":
         raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
+    _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
     argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir)
     cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
     log = cwd / _fill(config.measure.log, places) if config.measure.log else None
     caches = run_dir.parent.parent / "caches" / arm.slug
     env = {**_run_env(config, run_dir, caches), **arm_env(config, worktree, environ)}
+    env["INTERLACE_OMP_BY"] = omp_threads_by(config, environ)
     return Launch(argv, env, cwd, files, log)
 
 
@@ -88,6 +90,9 @@ def _run_env(config: SweepConfig, run_dir: Path, caches: Path) -> dict[str, str]
         "INTERLACE_STEP_DIR": str(run_dir / "steps"),
         "INTERLACE_CONFIG": str(run_dir / "config.json"),
         "INTERLACE_NUMA_BIND": config.numa.bind,
+        "INTERLACE_NUMA_SCOPE": config.numa.scope,
+        "INTERLACE_NUMA_MEMORY": config.numa.memory,
+        "INTERLACE_NPROC_PER_NODE": str(config.ranks.nproc_per_node),
         "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
         "TRITON_CACHE_DIR": str(caches / "triton"),
     }
@@ -116,6 +121,34 @@ def omp_threads(ranks: RanksConfig, environ: Mapping[str, str]) -> str | None:
         return str(ranks.omp_num_threads)
     return environ.get("OMP_NUM_THREADS") or (None if ranks.kind == "plain" else "1")
 
+
+def omp_threads_by(config: SweepConfig, environ: Mapping[str, str]) -> str:
+    """Name what decided OMP_NUM_THREADS of the ranks, in the order in which arm_env lets one replace another."""
+    if "OMP_NUM_THREADS" in config.env:
+        return "env.OMP_NUM_THREADS"
+    if "OMP_NUM_THREADS" in config.workload.env:
+        return "workload.env.OMP_NUM_THREADS"
+    if config.ranks.omp_num_threads is not None:
+        return "ranks.omp_num_threads"
+    return "the shell" if environ.get("OMP_NUM_THREADS") else f"the default of ranks={config.ranks.kind}"
+
+
+def _refuse_two_pinning_layers(config: SweepConfig) -> None:
+    """Raise ConfigError for a launcher's own binding beside ours: the ranks would run where neither meant."""
+    if config.numa.bind == "off" or config.ranks.kind == "plain":  # plain has no launcher to give arguments to
+        return
+    for word in config.ranks.args:
+        option = word.partition("=")[0].replace("_", "-")
+        # Launchers take an option cut short, too; --no-... and values of other options do not match.
+        if any(full.startswith(option) and len(option) >= PINNING_OPTION_MIN for full in PINNING_OPTIONS):
+            raise ConfigError(
+                f"ranks.args has {word}, by which the launcher binds the ranks, and numa.bind=auto binds them too; "
+                "drop the argument, or set numa.bind=off"
+            )
+
+
+PINNING_OPTIONS = ("--numa-binding", "--enable-cpu-affinity")
+PINNING_OPTION_MIN = len("--numa")
 
 # ---------------------------------------------------------------- launchers
 

@@ -34,8 +34,12 @@ def gpus_passed(env: Mapping[str, str]) -> tuple[GpuRef, ...]:
         return ()
 
 
-def gpus_found(proc: str = "/proc", dev: str = "/dev") -> tuple[GpuRef, ...]:
-    """Return the GPUs this process may use, in PCI order: from the driver's files, else from nvidia-smi."""
+def gpus_found(proc: str = "/proc", dev: str = "/dev", *, slices: bool = False) -> tuple[GpuRef, ...]:
+    """Return the GPUs this process may use, in PCI order: from the driver's files, else from nvidia-smi.
+
+    `slices`: UUIDs of MIG slices are needed, which nvidia-smi alone tells. NVIDIA_VISIBLE_DEVICES is not read: it
+    is for the container's runtime, and `void` there may go with GPUs that were put in by another way (CDI).
+    """
     found = []
     folder = f"{proc}/driver/nvidia/gpus"
     for bus_id in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():  # noqa: PTH112, PTH208 (pathlib costs 10 ms)
@@ -43,9 +47,8 @@ def gpus_found(proc: str = "/proc", dev: str = "/dev") -> tuple[GpuRef, ...]:
         # A container or a cgroup shows fewer devices than the driver has; CUDA counts only those.
         if os.access(f"{dev}/nvidia{facts.get('Device Minor', '?')}", os.R_OK | os.W_OK):
             found.append((facts.get("GPU UUID", ""), bus_id.lower(), facts.get("Model", "")))
-    if found:
-        return tuple(GpuRef(index, *facts) for index, facts in enumerate(found))
-    return _gpus_by_smi()
+    by_files = tuple(GpuRef(index, *facts) for index, facts in enumerate(found))
+    return by_files if by_files and not slices else _gpus_by_smi() or by_files
 
 
 def read_facts(path: str) -> dict[str, str]:

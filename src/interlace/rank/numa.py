@@ -8,6 +8,7 @@ Sources: Documentation/ABI/stable/sysfs-devices-node, numactl(8), sched_setaffin
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.rank.visible import GpuRef, gpu_of_rank
@@ -22,9 +23,10 @@ Cpus = frozenset[int]
 class Binding(NamedTuple):
     """Where one rank is to run.
 
-    `action`: `bind` (to `cpus`, which are the whole node when `whole_node`), `noop` (where it should be
-    already), or `unpinned`. `code` is a short word and `reason` the sentence for anything but a plain
-    `bind`; `warnings` are codes of what is odd about a binding that is made all the same.
+    `action`: `bind` (to `cpus`, which are whole nodes with memory when `whole_node`), `noop` (where it should
+    be already), or `unpinned`. `code` is a short word and `reason` the sentence for anything but a plain
+    `bind`; `warnings` are codes of what is odd about a binding that is made all the same. `scope` is how far
+    `cpus` reach: the `node`, the `socket` around it, or an exclusive share of its `cores`.
     """
 
     action: str
@@ -35,6 +37,7 @@ class Binding(NamedTuple):
     code: str | None = None
     reason: str | None = None
     warnings: tuple[str, ...] = ()
+    scope: str = "node"
 
 
 # ---------------------------------------------------------------- reading sysfs
@@ -69,6 +72,36 @@ def online_nodes(sysfs_root: str = SYSFS) -> tuple[int, ...]:
 def cpus_of_node(node: int, sysfs_root: str = SYSFS) -> Cpus:
     """Return the CPUs of a node; empty for a node of memory alone."""
     return _list_in(f"{sysfs_root}/devices/system/node/node{node}/cpulist")
+
+
+def nodes_of(cpus: Cpus, sysfs_root: str = SYSFS) -> tuple[int, ...]:
+    """Return the NUMA nodes that have any of these CPUs."""
+    return tuple(node for node in online_nodes(sysfs_root) if cpus & cpus_of_node(node, sysfs_root))
+
+
+@lru_cache(maxsize=4)
+def packages(sysfs_root: str = SYSFS) -> dict[int, int]:
+    """Return CPU -> package (socket) of every CPU of every node; CPUs whose package is not told are left out."""
+    cpus: Cpus = frozenset().union(*(cpus_of_node(node, sysfs_root) for node in online_nodes(sysfs_root)))
+    texts = {
+        cpu: _read(f"{sysfs_root}/devices/system/cpu/cpu{cpu}/topology/physical_package_id").strip() for cpu in cpus
+    }
+    return {cpu: int(text) for cpu, text in texts.items() if text.isdigit()}  # -1: the firmware does not say
+
+
+def cpus_of_socket(node: int, sysfs_root: str = SYSFS) -> Cpus:
+    """Return the CPUs of the package or packages that hold a node; empty where the topology is not told."""
+    package_of = packages(sysfs_root)
+    of_node = cpus_of_node(node, sysfs_root)
+    if not of_node <= package_of.keys():
+        return frozenset()
+    mine = {package_of[cpu] for cpu in of_node}
+    return frozenset(cpu for cpu, package in package_of.items() if package in mine)
+
+
+def siblings_of(cpu: int, sysfs_root: str = SYSFS) -> Cpus:
+    """Return the CPUs of one physical core; the CPU alone where the topology is not told."""
+    return _list_in(f"{sysfs_root}/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") | {cpu}
 
 
 def has_memory(node: int, sysfs_root: str = SYSFS) -> bool:
@@ -123,8 +156,9 @@ def plan_binding(
     affinity: Cpus,
     cpuset: Cpus,
     sysfs_root: str = SYSFS,
+    scope: str = "node",
 ) -> Binding:
-    """Decide where a rank runs.
+    """Decide where a rank runs: on the NUMA node of its GPU, or with `scope=socket` on the socket around it.
 
     `affinity` is the mask this process inherited, `cpuset` what the kernel would allow it. A parent's mask
     is only a habit and may be widened; a SLURM task's is a promise to its neighbours and is kept.
@@ -139,15 +173,26 @@ def plan_binding(
     node, warnings, reason = _cpu_node_of(gpu, sysfs_root)
     if node is None:
         return Binding("unpinned", gpu=gpu, code="numa_node_unknown", reason=reason)
+    domain, scope, lacking = _domain(node, scope, sysfs_root)
+    warnings += lacking
     narrowed = affinity < cpuset
-    if narrowed and affinity <= cpus_of_node(node, sysfs_root):
-        return Binding("noop", node, affinity, gpu=gpu, code="already_bound", reason="bound to this node already")
+    if narrowed and affinity <= domain:
+        reason = f"bound to this {scope} already"
+        return Binding("noop", node, affinity, gpu=gpu, code="already_bound", reason=reason, warnings=lacking)
     if narrowed:
         warnings += ("parent_affinity_narrower_than_cpuset",)
     if not has_memory(node, sysfs_root):
         warnings += ("node_without_memory",)
     allowed = affinity if narrowed and "SLURM_JOB_ID" in env else cpuset
-    return _on_node(node, allowed, sysfs_root)._replace(gpu=gpu, warnings=warnings)
+    return _within(node, domain, allowed, sysfs_root)._replace(gpu=gpu, warnings=warnings, scope=scope)
+
+
+def _domain(node: int, scope: str, sysfs_root: str) -> tuple[Cpus, str, tuple[str, ...]]:
+    """Return the CPUs that a scope allows around a node, the scope that this is, and a warning if it had to shrink."""
+    socket = cpus_of_socket(node, sysfs_root) if scope == "socket" else frozenset()
+    if socket:
+        return socket, "socket", ()
+    return cpus_of_node(node, sysfs_root), "node", ("socket_unknown",) if scope == "socket" else ()
 
 
 def _cpu_node_of(gpu: GpuRef, sysfs_root: str) -> tuple[int | None, tuple[str, ...], str]:
@@ -161,14 +206,14 @@ def _cpu_node_of(gpu: GpuRef, sysfs_root: str) -> tuple[int | None, tuple[str, .
     return nearest, ("gpu_node_without_cpus",), reason
 
 
-def _on_node(node: int, allowed: Cpus, sysfs_root: str) -> Binding:
-    """Bind to what may be used of a node. numactl refuses one without memory, so that is not `whole`."""
-    of_node = cpus_of_node(node, sysfs_root)
-    usable = of_node & allowed
-    if not usable:
+def _within(node: int, domain: Cpus, allowed: Cpus, sysfs_root: str) -> Binding:
+    """Bind to what may be used of a domain. numactl refuses a node without memory, so that is not `whole_node`."""
+    usable = domain & allowed
+    if not usable & cpus_of_node(node, sysfs_root):
         reason = f"no CPU of NUMA node {node} is allowed here (allowed: {format_cpulist(allowed)})"
         return Binding("unpinned", node, code="no_allowed_cpu_on_node", reason=reason)
-    return Binding("bind", node, usable, whole_node=usable == of_node and has_memory(node, sysfs_root))
+    whole = usable == domain and all(has_memory(one, sysfs_root) for one in nodes_of(domain, sysfs_root))
+    return Binding("bind", node, usable, whole_node=whole)
 
 
 def alike(bindings: Sequence[Binding], mine: int) -> Binding:
@@ -178,3 +223,33 @@ def alike(bindings: Sequence[Binding], mine: int) -> Binding:
     if other is None or own.action != "bind":
         return own
     return own._replace(action="unpinned", code=other.code, reason=f"another rank cannot be bound: {other.reason}")
+
+
+# ---------------------------------------------------------------- how many processes a node has room for
+
+
+class Capacity(NamedTuple):
+    """What the ranks of a NUMA node need and what it has, in CPUs. `suggest` is a scope that has more."""
+
+    numa_node: int
+    cpus_on_node: int
+    cpus_on_socket: int
+    needed: int
+    warnings: tuple[str, ...] = ()
+    suggest: str | None = None
+
+
+def capacity(node: int, *, ranks: int, workers: int, allowed: Cpus | None = None, sysfs_root: str = SYSFS) -> Capacity:
+    """Compare `ranks` ranks of a node, each with `workers` data loading workers, with the CPUs that it has.
+
+    `allowed` leaves out what the cpuset does not allow. Where sysfs does not tell the socket, it counts as the node.
+    """
+    of_node = cpus_of_node(node, sysfs_root)
+    of_socket = cpus_of_socket(node, sysfs_root) or of_node
+    if allowed is not None:
+        of_node, of_socket = of_node & allowed, of_socket & allowed
+    needed = ranks * (1 + workers)
+    if needed <= len(of_node):
+        return Capacity(node, len(of_node), len(of_socket), needed)
+    suggest = "socket" if len(of_socket) > len(of_node) else None
+    return Capacity(node, len(of_node), len(of_socket), needed, ("node_oversubscribed",), suggest)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from interlace.rank.numa import Cpus, format_cpulist, parse_cpulist
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 PROBE_TIMEOUT_S = 5.0
 
@@ -62,26 +62,60 @@ def refusal(text: str) -> Refusal | None:
     return None
 
 
-def arguments(nodes: Iterable[int]) -> list[str]:
-    """Return the command that binds to whole nodes; it stands before the program it starts."""
-    return ["numactl", f"--cpunodebind={format_cpulist(nodes)}"]
+class Probe(NamedTuple):
+    """What numactl did for a small program: nothing (`refused`), or the CPUs asked for and this memory policy."""
+
+    refused: str | None = None
+    policy: str | None = None
+
+
+MEMORY_OPTIONS = {"preferred": "--preferred", "bind": "--membind"}
+MEMORY_WORDS = {"preferred": ("prefer", "prefer (many)"), "bind": ("bind",)}
+"""What the kernel calls these policies in /proc/PID/numa_maps (numa(7); newer libnuma asks for `many`)."""
+
+
+def arguments(nodes: Sequence[int], policy: str | None = None, memory_nodes: Sequence[int] = ()) -> list[str]:
+    """Return the command that binds to whole nodes, and memory by a policy; it stands before the program it starts."""
+    cpu_part = [f"--cpunodebind={format_cpulist(nodes)}"] if nodes else []
+    memory_part = [f"{MEMORY_OPTIONS[policy]}={format_cpulist(memory_nodes)}"] if policy else []
+    return ["numactl", *cpu_part, *memory_part]
 
 
 def why_not(nodes: Iterable[int], cpus: Cpus) -> str | None:
     """Try numactl once on a program that prints its own CPUs; None when they are exactly `cpus`."""
-    nodes = tuple(nodes)
+    return probe(tuple(nodes), cpus).refused
+
+
+def probe(nodes: tuple[int, ...], cpus: Cpus, policy: str | None = None, memory_nodes: tuple[int, ...] = ()) -> Probe:
+    """Try numactl on a program that prints what the kernel says of it: its CPUs, and its memory policy if one is asked.
+
+    Without `nodes` the CPUs are left alone, so `cpus` is what this process has.
+    """
+    shown = ["/proc/self/status", *(["/proc/self/numa_maps"] if policy else [])]
     try:
-        rc, text = _output([*arguments(nodes), "cat", "/proc/self/status"])
+        rc, text = _output([*arguments(nodes, policy, memory_nodes), "cat", *shown])
     except OSError as error:
-        return f"numactl cannot be started ({error.strerror})"
+        return Probe(f"numactl cannot be started ({error.strerror})")
     got = re.search(r"^Cpus_allowed_list:\s*(\S+)", text, re.MULTILINE)
-    if rc != 0 or got is None:
+    if got is None or (rc != 0 and policy is None):  # with a policy it may be `cat` that lacks numa_maps
         known = refusal(text)
         first = text.strip().partition("\n")[0] or f"exit code {rc}"
-        return f"numactl refuses: {known.message if known else first}"
+        return Probe(f"numactl refuses: {known.message if known else first}")
     if parse_cpulist(got[1]) != cpus:
-        return f"numactl gives CPUs {got[1]} for node {format_cpulist(nodes)}, not {format_cpulist(cpus)}"
-    return None
+        return Probe(f"numactl gives CPUs {got[1]} for node {format_cpulist(nodes)}, not {format_cpulist(cpus)}")
+    return _with_policy(text, policy, memory_nodes) if policy else Probe()
+
+
+def _with_policy(text: str, policy: str, nodes: tuple[int, ...]) -> Probe:
+    """Compare the memory policy that the kernel reports, in the first line of numa_maps, with what was asked."""
+    got = re.search(r"^[0-9a-f]{6,} ((?:prefer \(many\)|[a-z ]+?)(?:=[^: ]*)?(?::[\d,-]+)?)(?: |$)", text, re.MULTILINE)
+    if got is None:
+        return Probe("the kernel does not report memory policies")
+    word, _, where = got[1].partition(":")
+    if word.partition("=")[0] not in MEMORY_WORDS[policy] or where != format_cpulist(nodes):
+        asked = f"{policy} on node {format_cpulist(nodes)}"
+        return Probe(f"numactl gives the memory policy {got[1]}, not {asked}")
+    return Probe(policy=got[1])
 
 
 def _output(argv: list[str]) -> tuple[int, str]:

@@ -72,6 +72,9 @@ def gpu_of_rank(local_rank: int, env: Mapping[str, str], gpus: Sequence[GpuRef])
     if not gpus:
         return None, "no_gpu", "no GPU is known on this node"
     visible = env.get("CUDA_VISIBLE_DEVICES")
+    seen = visible_gpus(visible, gpus)
+    if not seen:
+        return None, "none_visible", f"no GPU is visible (CUDA_VISIBLE_DEVICES={visible})"
     numbered = visible is None or not visible.strip().startswith(("GPU-", "MIG-"))
     order = env.get("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
     if numbered and order != "PCI_BUS_ID" and len({gpu.name for gpu in gpus}) > 1:
@@ -80,12 +83,10 @@ def gpu_of_rank(local_rank: int, env: Mapping[str, str], gpus: Sequence[GpuRef])
             "device_order_ambiguous",
             "GPUs of different models, and CUDA_DEVICE_ORDER is not PCI_BUS_ID",
         )
-    seen = visible_gpus(visible, gpus)
     if len(seen) == 1 and "SLURM_LOCALID" in env and numbered and visible is not None and len(gpus) > 1:
         return None, "renumbered", "SLURM shows this task one GPU, whose number may not be the node's"
-    if len(seen) == 1:
-        return seen[0], "", ""
-    if local_rank >= len(seen):
+    mine = 0 if len(seen) == 1 else local_rank
+    if mine >= len(seen):
         among = f"among the {len(seen)} visible (CUDA_VISIBLE_DEVICES={visible})"
         return None, "no_gpu_for_rank", f"local rank {local_rank} has no GPU {among}"
-    return seen[local_rank], "", ""
+    return seen[mine], "", ""
