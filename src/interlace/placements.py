@@ -65,6 +65,10 @@ def _of(rank: Mapping[str, Any]) -> tuple[str | None, int | None, str | None, st
     binding, running = rank.get("binding") or {}, rank.get("running") or {}
     gpu = running.get("gpu_uuid") or (binding.get("gpu") or {}).get("uuid")
     bound = binding.get("how") or f"not bound: {binding.get('reason') or 'no reason recorded'}"
+    if binding.get("how") and binding.get("scope") not in (None, "node"):
+        bound += f" ({binding['scope']})"
+    if binding.get("memory") not in (None, "off"):
+        bound += f", memory {binding['memory']} to node {binding.get('memory_nodes')}"
     cpus, workers = running.get("cpus_allowed"), running.get("workers")
     return gpu, binding.get("numa_node"), cpus, bound, workers, rank.get("omp_num_threads")
 

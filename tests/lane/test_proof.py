@@ -103,13 +103,30 @@ def test_a_binding_that_stayed_leaves_no_doubt() -> None:
         ({"cpus_allowed": "32-63"}, "bound to CPUs 0-31, but runs on 32-63: the binding did not stay"),
         ({"gpu_uuid": "GPU-5"}, "computes on GPU GPU-5, its visible devices say GPU-1"),
         ({"workers": 4, "worker_cpus_allowed": ["3"]}, "its loader workers run on CPUs 3, it on 0-31"),
-        ({"workers": 40, "worker_cpus_allowed": ["0-31"]}, "32 CPUs for itself and 40 loader workers"),
     ],
 )
 def test_what_speaks_against_a_placement_is_said_with_its_ranks(running: dict[str, Any], doubt: str) -> None:
     (said,) = doubts([rank_of(0, **running), rank_of(1, **running), rank_of(2)])
 
     assert said.startswith(f"rank 0, rank 1: {doubt}")
+
+
+def test_ranks_that_share_fewer_cpus_than_they_and_their_workers_are_told() -> None:
+    crowd = [rank_of(number, workers=8, worker_cpus_allowed=["0-31"]) for number in range(4)]
+    crowd[0]["binding"]["scope"] = "node"
+
+    assert doubts(crowd) == [
+        "rank 0, rank 1, rank 2, rank 3: 36 processes (32 loader workers) share 32 CPUs (0-31) and wait for each other: "
+        "fewer workers, or a wider numa.scope"
+    ]
+    assert doubts(crowd[:3]) == []
+
+
+def test_another_layer_that_put_a_rank_away_from_its_gpu_is_named() -> None:
+    rank = rank_of(cpus_allowed="64-95")
+    rank |= {"cpus_intended": "0-31", "binding": {"action": "noop", "other_layer": "srun (--cpu-bind)"}}
+
+    assert doubts([rank]) == ["rank 0: srun (--cpu-bind) put it on CPUs 64-95; its GPU is near CPUs 0-31"]
 
 
 def test_a_program_that_bound_itself_is_told() -> None:

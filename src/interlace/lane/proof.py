@@ -115,7 +115,27 @@ def doubts(placements: Sequence[Mapping[str, Any]]) -> list[str]:
     for rank in placements:
         for text in _doubts_of(rank):
             found.setdefault(text, []).append(f"rank {rank.get('rank')}")
-    return [f"{first_of(ranks, SHOWN)}: {text}" for text, ranks in found.items()]
+    return [*(f"{first_of(ranks, SHOWN)}: {text}" for text, ranks in found.items()), *_crowds(placements)]
+
+
+def _crowds(placements: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say which ranks share fewer CPUs than they and their loader workers are."""
+    sharing: dict[str, list[Mapping[str, Any]]] = {}
+    for rank in placements:
+        if rank.get("running"):
+            sharing.setdefault(rank["running"]["cpus_allowed"], []).append(rank)
+    found = []
+    for mask, ranks in sharing.items():
+        cpus, workers = len(parse_cpulist(mask)), sum(rank["running"]["workers"] for rank in ranks)
+        if workers and len(ranks) + workers > cpus:
+            names = first_of([f"rank {rank.get('rank')}" for rank in ranks], SHOWN)
+            wider = any((rank.get("binding") or {}).get("scope") in ("node", "cores") for rank in ranks)
+            hint = ", or a wider numa.scope" if wider else ""
+            found.append(
+                f"{names}: {len(ranks) + workers} processes ({workers} loader workers) share {cpus} CPUs ({mask}) and "
+                f"wait for each other: fewer workers{hint}"
+            )
+    return found
 
 
 def _doubts_of(rank: Mapping[str, Any]) -> list[str]:
@@ -125,7 +145,10 @@ def _doubts_of(rank: Mapping[str, Any]) -> list[str]:
         return ["not read back while it ran: it made no step that was seen in time, or its process had ended"]
     texts = []
     meant = binding.get("cpus") if binding.get("action") == "bind" else None
-    if meant and _differ(meant, seen["cpus_allowed"]):
+    intended, layer = rank.get("cpus_intended"), binding.get("other_layer")
+    if layer and intended and _differ(intended, seen["cpus_allowed"]):
+        texts.append(f"{layer} put it on CPUs {seen['cpus_allowed']}; its GPU is near CPUs {intended}")
+    elif meant and _differ(meant, seen["cpus_allowed"]):
         texts.append(f"bound to CPUs {meant}, but runs on {seen['cpus_allowed']}: the binding did not stay")
     elif not meant and rank.get("cpus_allowed") and _differ(rank["cpus_allowed"], seen["cpus_allowed"]):
         texts.append(
@@ -139,9 +162,6 @@ def _doubts_of(rank: Mapping[str, Any]) -> list[str]:
     expected = (binding.get("gpu") or {}).get("uuid")
     if expected and seen.get("gpu_uuid") and seen["gpu_uuid"] != expected:
         texts.append(f"computes on GPU {seen['gpu_uuid']}, its visible devices say {expected}")
-    cpus = len(parse_cpulist(seen["cpus_allowed"]))
-    if seen["workers"] and cpus < seen["workers"] + 1:
-        texts.append(f"{cpus} CPUs for itself and {seen['workers']} loader workers: they wait for each other")
     return texts
 
 
