@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interlace.arms import Point, axis_labels, build_sweep, check_window, cross, entries, name_slugs, slug
 from interlace.errors import ConfigError
 from interlace.schema import Arm, Axis, Request
-from interlace.settings import ArmConfig, RanksConfig, SweepConfig, WorkloadConfig
+from interlace.settings import AdaptiveConfig, ArmConfig, RanksConfig, SweepConfig, WorkloadConfig
 
 if TYPE_CHECKING:
     from interlace.schema import Sweep
@@ -117,6 +117,16 @@ def test_a_screen_that_could_not_rank_or_is_asked_to_judge_is_refused(changes: d
     config = replace(CONFIG, arms=TWO, order="screen", rounds=1)
 
     assert message in refusal(replace(config, **changes))
+
+
+@pytest.mark.parametrize(
+    ("rounds", "most", "message"),
+    [(2, 8, "adaptive.enabled needs 4 to start with"), (6, 5, "adaptive.max_rounds=5 is under rounds=6")],
+)
+def test_an_adaptive_sweep_that_cannot_keep_its_level_is_refused(rounds: int, most: int, message: str) -> None:
+    adaptive = AdaptiveConfig(enabled=True, max_rounds=most)
+
+    assert message in refusal(replace(CONFIG, arms=TWO, rounds=rounds, adaptive=adaptive))
 
 
 def test_an_arm_that_sets_a_swept_key_is_refused_because_its_name_would_not_say_what_it_is() -> None:

@@ -22,6 +22,7 @@ from interlace.order import NOT_INTERLEAVED
 from interlace.placements import Placement, grouped, read_placements
 from interlace.records import is_finished, read_steps
 from interlace.stats import WindowStats, describe
+from interlace.stats.run import block_steps
 from interlace.steplog.events import EVENTS, event_notes
 from interlace.wording import first_of
 
@@ -218,7 +219,8 @@ def _noted(note: str, runs: Sequence[str], total: int) -> str:
 def _counted(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:
     """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
     steps = read_steps(attempt.path, NEEDED)
-    seen = describe(steps, loaded.window, loaded.sweep.config.stats.block)
+    config = loaded.sweep.config
+    seen = describe(steps, loaded.window, block_steps(config.stats.block, config.measure.period))
     allocated_mib = steps[ALLOCATED].max() if ALLOCATED in steps else math.nan
     return Counted(
         attempt, record, seen, tuple(event_notes(steps, loaded.window)),

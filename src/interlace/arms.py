@@ -28,6 +28,7 @@ SWEEP_WIDE = (
 
 
 MOST_ROUNDS = 1000
+FEWEST_ADAPTIVE = 4
 _NAMES = "TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY(_ID)?|PRIVATE_KEY|CREDENTIALS?|AUTH"
 SECRET = re.compile(rf"(^|_)({_NAMES})$|SECRET_", re.IGNORECASE)
 
@@ -170,6 +171,13 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
         raise ConfigError(f"name={base.name}: a sweep's name is a folder name; output_dir says where it lies")
     if base.rounds < 1:
         raise ConfigError(f"rounds={base.rounds}: at least one round is needed (three for a verdict that counts)")
+    if base.adaptive.enabled and base.rounds < FEWEST_ADAPTIVE:
+        raise ConfigError(
+            f"rounds={base.rounds}: adaptive.enabled needs {FEWEST_ADAPTIVE} to start with; intervals that were looked "
+            "at after fewer cover less than they say"
+        )
+    if base.adaptive.enabled and base.adaptive.max_rounds < base.rounds:
+        raise ConfigError(f"adaptive.max_rounds={base.adaptive.max_rounds} is under rounds={base.rounds}")
     if base.rounds > MOST_ROUNDS:
         raise ConfigError(f"rounds={base.rounds}: more than {MOST_ROUNDS} rounds are a mistake")
     if base.order == "screen":
@@ -196,6 +204,10 @@ def _check_arm(arm: Arm, base: SweepConfig) -> None:
             )
     if arm.config.measure.window != base.measure.window:
         raise ConfigError(f"arm '{arm.name}' has another measure.window; arms are compared over the same steps")
+    if arm.config.measure.period != base.measure.period:
+        raise ConfigError(
+            f"arm '{arm.name}' has another measure.period; give all arms a common multiple, so that blocks are the same"
+        )
     if arm.config.workload.command is None and arm.config.workload.module is None:
         raise ConfigError('workload.command has no value; give workload.command="python train.py ..."')
     if secret := next((key for key in {**arm.config.workload.env, **arm.config.env} if SECRET.search(key)), None):

@@ -96,6 +96,7 @@ class MeasureConfig:
     log: str | None = None
     pattern: str | None = None
     unit: Literal["s", "ms", "us"] = "s"
+    period: Count = 1
     timeout_s: Positive = 7200.0
     stall_s: Positive = 600.0
     grace_s: NotNegative = 60.0

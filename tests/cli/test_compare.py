@@ -71,6 +71,53 @@ def abba(tmp_path: Path) -> dict[str, str]:
     return write_runs(tmp_path, "ABBABAAB", {"A": 0.028, "B": 0.025})
 
 
+def test_identical_runs_of_the_session_narrow_the_interval(
+    abba: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "aa").mkdir()
+    aa = write_runs(tmp_path / "aa", "AAAAAAAA", {"A": 0.028})["A"]
+    arms = [f"baseline={abba['A']}", f"candidate={abba['B']}"]
+
+    (alone,), (together,) = records(capsys, *arms), records(capsys, *arms, f"aa={aa}")
+
+    assert together["method"] == "paired t, variance pooled with A/A rounds"
+    assert together["high"] - together["low"] < alone["high"] - alone["low"]
+    with pytest.raises(UsageError, match="aa= names 3 logs; give two a round, and at least four rounds"):
+        run([*arms, f"aa={','.join(aa.split(',')[:3])}"])
+
+
+def test_throughput_and_block_are_as_asked(abba: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    arms = [f"baseline={abba['A']}", f"candidate={abba['B']}"]
+
+    (usual,), (found,) = records(capsys, *arms), records(capsys, *arms, "samples=64", "tokens=4096", "block=50")
+
+    assert found["samples_per_s"] == pytest.approx(64 / 0.025, rel=0.01)
+    assert found["tokens_per_s"] == pytest.approx(4096 / 0.025, rel=0.01)
+    assert usual["samples_per_s"] is None
+    assert usual["ratio"] != found["ratio"]
+    with pytest.raises(UsageError, match="block=0: give a whole number above 0"):
+        run([*arms, "block=0"])
+
+
+def test_a_ladder_of_logs_is_in_the_json_and_is_not_judged_where_the_runs_drifted(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = write_runs(tmp_path, "ABCCBAABC", {"A": 0.028, "B": 0.025, "C": 0.022})
+    (tmp_path / "drift").mkdir()
+    drifting = {arm: [] for arm in "ABC"}  # type: dict[str, list[str]]
+    for position, arm in enumerate("ABCABCABCABC"):
+        path = tmp_path / "drift" / f"{arm}{position}.jsonl"
+        path.write_text(recorder_lines(times_of(position, 0.028 * 1.008**position), START + 60.0 * position))
+        drifting[arm].append(str(path))
+
+    fine = records(capsys, *(f"{arm}={files[arm]}" for arm in "ABC"), "--ladder")
+    leaking = records(capsys, *(f"{arm}={','.join(drifting[arm])}" for arm in "ABC"), "--ladder")
+
+    assert [one["ladder"]["previous"]["verdict"] for one in fine] == ["faster", "faster"]
+    assert "C against A" in fine[0]["ladder"]["total"]
+    assert [(one["verdict"], one["ladder"]) for one in leaking] == [("not judged", None)] * 2
+
+
 def test_the_clocks_in_the_logs_give_the_order_and_a_verdict(
     abba: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -338,9 +385,8 @@ def test_the_table_shows_medians_with_their_range_and_the_sentence(
     assert run([f"baseline={abba['A']}", f"candidate={abba['B']}"]) == 0
     lines = capsys.readouterr().out.splitlines()
 
-    assert (
-        " ".join(lines[0].split()) == "arm runs median step (range of runs) p90 slowest step 1 ratio speed-up verdict"
-    )
+    header = "arm runs median step (range of runs) compared (CV) mean p90 slowest step 1 ratio speed-up verdict"
+    assert " ".join(lines[0].split()) == header
     assert lines[1].startswith("baseline   ")
     assert " ms (2" in lines[1]
     assert lines[1].split()[-1] == "baseline"
@@ -357,7 +403,7 @@ def test_the_table_shows_medians_with_their_range_and_the_sentence(
     [
         ([], "0 arms given: compare needs two or more"),
         (["a={a1}"], "1 arms given: compare needs two or more"),
-        (["a={a1}", "b"], "'b': expected NAME=LOG[,LOG...] or one of order=, window=, margin="),
+        (["a={a1}", "b"], "'b': expected NAME=LOG[,LOG...] or one of order=, window=, block=, aa=,"),
         (["a={a1}", "b={b1}", "--csv"], "unknown option '--csv': options are order=, window="),
         (["a={a1}", "a={b1}"], "the arm 'a' is given twice: name its logs once, separated by commas"),
         (["a={a1}", "b={a1}"], "{a1} is given twice (a and b); every run needs a log of its own"),

@@ -90,3 +90,32 @@ def test_identical_ladders_are_seldom_given_a_false_row() -> None:
         called += any(rung.previous is not None and rung.previous.verdict != "within noise" for rung in ladder.rungs)
 
     assert called <= 14
+
+
+def test_rows_whose_logs_show_no_spread_are_not_judged() -> None:
+    flat = frame({"a": [0.1, 0.1, 0.1], "b": [0.09, 0.09, 0.09], "c": [0.08, 0.08, 0.08]})
+
+    ladder = climb(flat, ["a", "b", "c"])
+
+    assert ladder is not None
+    assert [rung.previous.verdict for rung in ladder.rungs if rung.previous] == ["not judged", "not judged"]
+    assert "not judged: every round gave exactly the same ratio" in ladder.total
+
+
+def test_a_change_under_what_the_logs_resolve_is_within_noise() -> None:
+    coarse = frame(LADDER).assign(resolution=0.2, quantum_s=0.02)
+
+    ladder = climb(coarse, ["a", "b", "c"])
+
+    assert ladder is not None
+    assert ladder.rungs[1].previous is not None
+    assert ladder.rungs[1].previous.verdict == "within noise"
+
+
+def test_a_total_within_noise_says_how_many_rounds_would_resolve_it() -> None:
+    noisy = {"a": [0.100, 0.103, 0.099, 0.101], "b": [0.101, 0.099, 0.102, 0.1], "c": [0.1, 0.102, 0.101, 0.099]}
+
+    ladder = climb(frame(noisy), ["a", "b", "c"])
+
+    assert ladder is not None
+    assert "rounds would resolve 1 %" in ladder.total

@@ -115,10 +115,9 @@ def test_ranks_that_share_fewer_cpus_than_they_and_their_workers_are_told() -> N
     crowd = [rank_of(number, workers=8, worker_cpus_allowed=["0-31"]) for number in range(4)]
     crowd[0]["binding"]["scope"] = "node"
 
-    assert doubts(crowd) == [
-        "rank 0, rank 1, rank 2, rank 3: 36 processes (32 loader workers) share 32 CPUs (0-31) and wait for each other: "
-        "fewer workers, or a wider numa.scope"
-    ]
+    (said,) = doubts(crowd)
+    assert said.startswith("rank 0, rank 1, rank 2, rank 3: 36 processes (32 loader workers) share 32 CPUs (0-31)")
+    assert said.endswith("fewer workers, or a wider numa.scope")
     assert doubts(crowd[:3]) == []
 
 

@@ -21,8 +21,9 @@ BASELINE = ArmSummary(
     step1_s=12.6, wall_s=52.0,
 )  # fmt: skip
 CANDIDATE = ArmSummary(
-    "compiled", 2, 2, median_s=0.013, low_s=0.013, high_s=0.013, p90_s=0.015, max_s=0.017, step1_s=26.8, wall_s=63.0,
-    peak_mib=10854.0, comparison=Comparison("compiled", "baseline", "faster", "faster: 53 % less", ratio=0.465),
+    "compiled", 2, 2, median_s=0.013, low_s=0.013, high_s=0.013, stat_s=0.01298, cv=0.004, mean_s=0.0131,
+    p90_s=0.015, max_s=0.017, step1_s=26.8, wall_s=63.0, peak_mib=10854.0,
+    comparison=Comparison("compiled", "baseline", "faster", "faster: 53 % less", ratio=0.465),
 )  # fmt: skip
 
 
@@ -43,12 +44,12 @@ def test_the_table_has_a_row_an_arm_and_no_column_that_nobody_fills() -> None:
     table = arms_table([BASELINE, CANDIDATE])
 
     assert table.header == (
-        "arm", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run", "GPU memory", "ratio",
-        "speed-up", "verdict",
+        "arm", "runs", "median step (range of runs)", "compared (CV)", "mean", "p90", "slowest", "step 1",
+        "run", "GPU memory", "ratio", "speed-up", "verdict",
     )  # fmt: skip
     assert table.rows[1] == (
-        "compiled", "2", "13.00 ms", "15.00 ms", "17.00 ms", "26.8 s", "63.0 s (0.83x)", "10.6 GiB", "0.465", "2.15x",
-        "faster",
+        "compiled", "2", "13.00 ms", "12.98 ms (0.4 %)", "13.10 ms", "15.00 ms", "17.00 ms", "26.8 s",
+        "63.0 s (0.83x)", "10.6 GiB", "0.465", "2.15x", "faster",
     )  # fmt: skip
 
 

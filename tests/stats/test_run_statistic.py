@@ -8,6 +8,7 @@ import pytest
 
 from interlace.errors import ConfigError, ReadError
 from interlace.stats import describe, slow_steps, summarise
+from interlace.stats.run import block_steps
 
 
 def steps_of(times: list[float], first: int = 1) -> tuple[list[int], list[float], None]:
@@ -206,3 +207,7 @@ def test_alternating_steps_are_bimodal_and_stalls_are_said() -> None:
 
 def test_steps_over_five_medians_are_listed() -> None:
     assert slow_steps([1, 2, 3, 4, 5], [0.4, 0.41, 35.2, 0.4, 2.0]) == [3]
+
+
+def test_a_block_holds_whole_periods() -> None:
+    assert [block_steps(10, period) for period in (1, 4, 10, 25)] == [10, 12, 10, 25]

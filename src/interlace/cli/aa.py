@@ -10,6 +10,7 @@ from interlace.cli.deciding import decide
 from interlace.config import run_hydra
 
 if TYPE_CHECKING:
+    from interlace.analyse import Analysis
     from interlace.schema import Request, Sweep
 
 EXIT_BIASED = 1
@@ -45,5 +46,19 @@ def _once(sweep: Sweep) -> tuple[int, bool]:
     from interlace.cli.measuring import measured_new  # noqa: PLC0415 (pandas, pyarrow: a mistake is told sooner)
 
     code, loaded = measured_new(sweep)
+    sys.stdout.write(f"{summary(loaded.analysis)}\n")
     verdicts = [one.verdict for one in loaded.analysis.comparisons]
     return code, code == 0 and any(verdict in ("faster", "slower") for verdict in verdicts)
+
+
+def summary(analysis: Analysis) -> str:
+    """Say in one line what two identical arms tell of this node: noise floor, variation of the runs, drift."""
+    floors = [one.noise_floor for one in analysis.comparisons if one.noise_floor is not None]
+    variations = [arm.cv for arm in analysis.arms if arm.cv is not None]
+    parts = [
+        f"noise floor +-{100 * max(floors):.2g} %" if floors else "no noise floor (two rounds are needed)",
+        f"runs vary by {100 * max(variations):.2g} % (CV)" if variations else None,
+        None if analysis.drift is None else f"drift over the sweep {100 * analysis.drift:+.2g} %",
+        "one pair of identical arms in twenty is called different by chance",
+    ]
+    return f"A/A: {'; '.join(part for part in parts if part)}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from interlace.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from interlace.compare.comparison import Comparison
@@ -30,6 +31,11 @@ of per-rank logs is one run.
                    Without it the clocks in the logs decide. Unknown and sequential orders (AAABBB) get
                    ratios, but no verdict: drift cannot be told from the effect
   window=51:300    first and last step that count (default: 51:300, or what all logs share without a warm-up)
+  block=10         steps a block: the compared number is the mean of the middle blocks; make it a multiple of the
+                   steps that repeat (gradient accumulation)
+  aa=LOG,LOG,...   logs of identical runs of the same session, in the order in which they were made, two a round, at
+                   least four rounds: two arms are then judged with their spread as well
+  samples=N        samples a step of all ranks together (or tokens=N): gives the throughput
   margin=1%        the largest change that does not matter to you
   reader=NAME      how to read the logs (default: recognised)
   pattern=REGEX    your own line, with named groups step and step_s
@@ -39,7 +45,7 @@ of per-rank logs is one run.
 
 example: interlace compare baseline=a1.log,a2.log candidate=b1.log,b2.log order=ABBA
 """
-OPTIONS = ("order", "window", "margin", "reader", "pattern", "unit")
+OPTIONS = ("order", "window", "block", "aa", "samples", "tokens", "margin", "reader", "pattern", "unit")
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,10 @@ class Request:
     reader: str = "auto"
     pattern: str | None = None
     unit: Any = "s"
+    block: int = 10
+    aa: tuple[Path, ...] = ()
+    samples: float | None = None
+    tokens: float | None = None
     as_json: bool = False
     ladder: bool = False
 
@@ -86,7 +96,8 @@ def parse(argv: list[str]) -> Request:
     baseline = "baseline" if "baseline" in named else next(iter(named))
     in_turn = [baseline, *(name for name in named if name != baseline)]
     arms = {name: files_of(name, named[name]) for name in in_turn}
-    refuse_repeats(arms)
+    aa = files_of("aa", options["aa"]) if "aa" in options else []
+    refuse_repeats({**arms, "aa": aa})
     return Request(
         arms=arms,
         order=options.get("order") or None,
@@ -95,6 +106,10 @@ def parse(argv: list[str]) -> Request:
         reader=options.get("reader", "auto"),
         pattern=options.get("pattern"),
         unit=_unit(options.get("unit", "s")),
+        block=int(_count("block", options.get("block", "10"), whole=True)),
+        aa=tuple(_aa_pairs(aa)),
+        samples=_count("samples", options["samples"]) if "samples" in options else None,
+        tokens=_count("tokens", options["tokens"]) if "tokens" in options else None,
         as_json="--json" in argv,
         ladder="--ladder" in argv,
     )
@@ -139,6 +154,19 @@ def _margin(text: str) -> float:
     return value
 
 
+def _count(name: str, text: str, *, whole: bool = False) -> float:
+    value = float(text) if re.fullmatch(r"\d+" if whole else r"\d+(\.\d+)?", text) else 0.0
+    if value <= 0:
+        raise UsageError(f"{name}={text}: give a {'whole ' if whole else ''}number above 0")
+    return value
+
+
+def _aa_pairs(logs: Sequence[Path]) -> Sequence[Path]:
+    if logs and (len(logs) % 2 or len(logs) < 8):  # noqa: PLR2004 (four rounds of two)
+        raise UsageError(f"aa= names {len(logs)} logs; give two a round, and at least four rounds (8 logs)")
+    return logs
+
+
 def _unit(text: str) -> str:
     from interlace.steplog.model import Unit  # noqa: PLC0415 (--help stays light)
 
@@ -160,13 +188,17 @@ def judged(request: Request) -> Outcome:
     runs = [_read(arm, path, request) for arm, paths in request.arms.items() for path in paths]
     ordered = given.in_order(runs, arms, request.order)
     window, why = given.window_for(runs, request.window)
-    measured = given.measure(ordered.runs, window)
+    measured = given.measure(ordered.runs, window, request.block)
+    aa = [_read("aa", path, request) for path in request.aa]
+    aa_s = [stats.summary.stat_s for stats in given.measure(aa, window, request.block)]
     failed, unlike = given.unlike(ordered, arms[0], arms)
     frame = given.runs_frame(ordered, measured)
     reason = ordered.order.reason
-    compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=reason, failed=failed)
+    rounds = list(zip(aa_s[::2], aa_s[1::2], strict=True)) or None
+    rules: dict[str, Any] = {"arms": arms, "margin": request.margin, "failed": failed, "aa_rounds": rounds}
+    compared = compare(frame, arms[0], not_judged=reason, **rules)
     if ordered.order.kind == "alternating" and (reason := given.leaking_drift(compared.drift)):
-        compared = compare(frame, arms[0], arms=arms, margin=request.margin, not_judged=reason, failed=failed)
+        compared = compare(frame, arms[0], not_judged=reason, **rules)
     notes = (
         *ordered.order.notes,
         *ordered.notes,
@@ -182,7 +214,17 @@ def judged(request: Request) -> Outcome:
     verdicts = {one.arm: one.verdict for one in compared.candidates}
     rungs = climb(frame, arms, margin=request.margin) if request.ladder and reason is None else None
     return Outcome(
-        arms, ordered, measured, compared, window, why, notes, tuple(payback(arms[0], costs, verdicts)), rungs
+        arms,
+        ordered,
+        measured,
+        compared,
+        window,
+        why,
+        notes,
+        tuple(payback(arms[0], costs, verdicts)),
+        rungs,
+        request.samples,
+        request.tokens,
     )
 
 
@@ -225,6 +267,8 @@ def as_record(outcome: Outcome, candidate: Comparison) -> dict[str, Any]:
         "notes": [*candidate.notes, *outcome.notes],
         "ladder": _rung(outcome.ladder, candidate.arm),
         "payback": list(outcome.payback),
+        "samples_per_s": outcome.per_second(candidate.arm, outcome.samples),
+        "tokens_per_s": outcome.per_second(candidate.arm, outcome.tokens),
     }
 
 

@@ -31,7 +31,7 @@ def decide(request: Request) -> Sweep:
     sweep = resolve_commits(replace(sweep, arms=arms, config=absolute(sweep.config), command=command))
     for arm in sweep.arms:
         _check(arm)
-    return replace(sweep, notes=(*sweep.notes, *_twins(sweep)))
+    return replace(sweep, notes=(*sweep.notes, *_twins(sweep), *_rounds_hints(sweep.config)))
 
 
 def absolute(config: SweepConfig) -> SweepConfig:
@@ -69,6 +69,18 @@ def _check(arm: Arm) -> None:
     cwd = arm.config.workload.cwd
     if cwd is not None and not Path(cwd).is_dir():
         raise ConfigError(f"workload.cwd={cwd}: there is no such folder")
+
+
+def _rounds_hints(config: SweepConfig) -> list[str]:
+    """Say what another number of rounds would do better (methodology 4.1)."""
+    if config.order == "mirrored" and config.rounds > 1 and config.rounds % 2:
+        return [f"rounds={config.rounds} is odd: an even number takes the whole of a steady drift out of the ratios"]
+    if config.order == "random" and config.rounds < FEWEST_RANDOM:
+        return [f"order=random with rounds={config.rounds}: under {FEWEST_RANDOM} rounds, mirrored balances better"]
+    return []
+
+
+FEWEST_RANDOM = 6
 
 
 def _twins(sweep: Sweep) -> list[str]:

@@ -108,7 +108,9 @@ def _measure_left(
 
 
 OTHERS_RANKS = re.compile(
-    r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_WORLD_SIZE|MASTER_(ADDR|PORT)|(TORCHELASTIC|OMPI|PMI|PMIX)_.*"
+    r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_(WORLD_)?SIZE|MASTER_(ADDR|PORT)"
+    r"|(TORCHELASTIC|OMPI|PMI|PMIX|MV2_COMM_WORLD|FLUX_TASK|JSM_NAMESPACE|MPI_LOCAL\w*?)_.*|MPI_LOCAL\w*"
+    r"|(HOROVOD|PALS)_(CROSS_|LOCAL_)?(RANK|RANKID|SIZE)"
 )
 """What a launcher tells its ranks; inherited from the shell it would be taken for our launcher's word."""
 

@@ -146,12 +146,12 @@ def window_for(runs: Sequence[GivenRun], asked: tuple[int, int] | None) -> tuple
     )
 
 
-def measure(runs: Sequence[GivenRun], window: tuple[int, int]) -> list[WindowStats]:
+def measure(runs: Sequence[GivenRun], window: tuple[int, int], block: int = 10) -> list[WindowStats]:
     """Describe every run over one window; a ReadError names the log whose steps do not fill it."""
     measured = []
     for run in runs:
         try:
-            measured.append(describe(run.log.frame, window))
+            measured.append(describe(run.log.frame, window, block))
         except ReadError as error:
             raise ReadError(f"{run.name}: {error}") from error
     return measured

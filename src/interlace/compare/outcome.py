@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything there is to print, with the baseline first in `arms`; `measured` runs along `ordered.runs`."""
+    """Everything there is to print, with the baseline first in `arms`; `measured` runs along `ordered.runs`.
+
+    `samples` and `tokens` are what a step of all ranks holds.
+    """
 
     arms: tuple[str, ...]
     ordered: Ordered
@@ -26,8 +30,15 @@ class Outcome:
     notes: tuple[str, ...] = ()
     payback: tuple[str, ...] = ()
     ladder: Ladder | None = None
+    samples: float | None = None
+    tokens: float | None = None
 
     def summaries(self, arm: str) -> list[StepSummary]:
         """Return the step summaries of the runs of one arm, in the order in which they were made."""
         pairs = zip(self.ordered.runs, self.measured, strict=True)
         return [stats.summary for run, stats in pairs if run.arm == arm]
+
+    def per_second(self, arm: str, per_step: float | None) -> float | None:
+        """Return the throughput of an arm, stalls included: what a step holds, over the mean step of its runs."""
+        means = [one.mean_s for one in self.summaries(arm)]
+        return per_step / statistics.median(means) if per_step and means else None

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class ArmSummary:
     """One row of the table. Times in seconds: medians over runs, `low_s` and `high_s` their range.
 
-    `runs` finished of `planned`; `comparison` is None for the baseline. `max_s` is the slowest step of any
-    run. `peak_mib` is the highest peak of any GPU, as nvidia-smi shows it, and holds `idle_mib`, which was in use on
-    that GPU before the run; `allocated_mib` is the highest that a rank logged of its own allocator. Throughput comes
-    from the plain mean, stalls included, where the workload says what a step holds. `measured` is False for a row
-    that is kept without being run.
+    `stat_s` is the number that is compared and `cv` its coefficient of variation over the runs. `runs` finished of
+    `planned`; `comparison` is None for the baseline. `max_s` is the slowest step of any run. `peak_mib` is the highest
+    peak of any GPU, as nvidia-smi shows it, and holds `idle_mib`, which was in use on that GPU before the run;
+    `allocated_mib` is the highest that a rank logged of its own allocator. Throughput comes from the plain mean,
+    stalls included, where the workload says what a step holds. `measured` is False for a row that is kept without
+    being run.
     """
 
     name: str
@@ -34,6 +35,7 @@ class ArmSummary:
     low_s: float | None = None
     high_s: float | None = None
     stat_s: float | None = None
+    cv: float | None = None
     mean_s: float | None = None
     p90_s: float | None = None
     max_s: float | None = None
@@ -60,8 +62,14 @@ def summarise_arm(row: ArmSummary, steps: Sequence[StepSummary]) -> ArmSummary:
         low_s=min(medians),
         high_s=max(medians),
         stat_s=statistics.median(one.stat_s for one in steps),
+        cv=_cv([one.stat_s for one in steps]),
         mean_s=statistics.median(one.mean_s for one in steps),
         p90_s=statistics.median(one.p90_s for one in steps),
         max_s=max(one.max_s for one in steps),
         step1_s=statistics.median(first) if first else None,
     )
+
+
+def _cv(values: Sequence[float]) -> float | None:
+    """Return the coefficient of variation, None for one value alone."""
+    return statistics.stdev(values) / statistics.mean(values) if len(values) > 1 else None

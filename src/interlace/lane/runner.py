@@ -32,6 +32,7 @@ from interlace.monitor.samples import write_samples
 from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
 from interlace.stats import describe
+from interlace.stats.run import block_steps
 from interlace.steplog import slowest_rank
 
 if TYPE_CHECKING:
@@ -251,7 +252,8 @@ def _summary(config: SweepConfig, log: StepLog | None, *, wanted: bool) -> tuple
     if log is None or not wanted:
         return None, ()
     try:
-        seen = describe(log.frame, config.measure.window, config.stats.block)
+        block = block_steps(config.stats.block, config.measure.period)
+        seen = describe(log.frame, config.measure.window, block)
     except InterlaceError as error:
         return None, (str(error),)
     return seen.summary, seen.notes

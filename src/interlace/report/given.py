@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlace.compare.summary import ArmSummary, summarise_arm
@@ -20,7 +21,12 @@ def show(outcome: Outcome) -> None:
     for arm in outcome.arms:
         runs = outcome.summaries(arm)
         row = ArmSummary(arm, len(runs), len(runs), baseline=arm == outcome.arms[0], comparison=compared.get(arm))
-        rows.append(summarise_arm(row, runs))
+        row = replace(
+            summarise_arm(row, runs),
+            samples_per_s=outcome.per_second(arm, outcome.samples),
+            tokens_per_s=outcome.per_second(arm, outcome.tokens),
+        )
+        rows.append(row)
     console.print(rich_table(arms_table(rows), console.width))
     print_lines(console, judgement_lines(outcome.compared.candidates))
     if outcome.ladder is not None:

@@ -45,13 +45,13 @@ def arms_table(arms: Sequence[ArmSummary]) -> Table:
 
 
 HEADER = (
-    "arm", "commit", "change", "runs", "median step (range of runs)", "p90", "slowest", "step 1", "run",
-    "GPU memory", "allocator peak", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
+    "arm", "commit", "change", "runs", "median step (range of runs)", "compared (CV)", "mean", "p90", "slowest",
+    "step 1", "run", "GPU memory", "allocator peak", "samples/s", "tokens/s", "ratio", "speed-up", "verdict",
 )  # fmt: skip
 OPTIONAL = frozenset({"commit", "change", "GPU memory", "allocator peak", "step 1", "run", "samples/s", "tokens/s"})
 LEAST_NEEDED = (
-    "what changed", "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "allocator peak",
-    "GPU memory", "ratio", "commit", "runs",
+    "mean", "compared (CV)", "what changed", "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s",
+    "allocator peak", "GPU memory", "ratio", "commit", "runs",
 )  # fmt: skip
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
@@ -66,6 +66,8 @@ def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
         shortened(arm.subject or ""),
         str(arm.runs) if arm.runs == arm.planned else f"{arm.runs} of {arm.planned}",
         with_range(arm.median_s, arm.low_s, arm.high_s),
+        _compared(arm),
+        milliseconds(arm.mean_s),
         milliseconds(arm.p90_s),
         milliseconds(arm.max_s),
         "" if arm.step1_s is None else milliseconds(arm.step1_s),
@@ -78,6 +80,11 @@ def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
         "" if ratio is None else f"{1 / ratio:.2f}x",
         verdict if arm.measured else "not measured",
     )
+
+
+def _compared(arm: ArmSummary) -> str:
+    """Write the number that the verdict compares, and how much it varies from run to run."""
+    return milliseconds(arm.stat_s) + ("" if arm.cv is None else f" ({100 * arm.cv:.1f} %)")
 
 
 def _peak(arm: ArmSummary) -> str:

@@ -12,6 +12,7 @@ from interlace.files import read_json, write_json, write_text
 from interlace.report.gpu_table import gpu_rows, gpu_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
+from interlace.stats.run import block_steps
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +73,8 @@ def _how(loaded: LoadedSweep) -> list[str]:
     burn_in = "one discarded burn-in run, then " if config.burn_in else ""
     ranks = count(config.ranks.nproc_per_node, "rank")
     order = f"{plan.order} order, seed {plan.seed}: round 1 was {order}"
-    verdicts = f"verdicts from the trimmed mean of {config.stats.block}-step blocks, tables show medians"
+    block = block_steps(config.stats.block, config.measure.period)
+    verdicts = f"verdicts from the trimmed mean of {block}-step blocks, tables show medians"
     lines = [
         f"- {_node(loaded)}",
         f"- {ranks} under {config.ranks.kind}, workload {config.workload.name}; one run at a time, {order}",

@@ -98,6 +98,11 @@ def check_window(window: Sequence[int]) -> tuple[int, int]:
     return first, last
 
 
+def block_steps(block: int, period: int) -> int:
+    """Return the length of a block: `block` steps, raised to a multiple of the period after which steps repeat."""
+    return -(-block // period) * period
+
+
 def slow_steps(step: ArrayLike, step_s: ArrayLike, times: float = SLOW_STEP) -> list[int]:
     """List steps that took more than `times` the median, as a recompilation does; they stay in."""
     values = np.asarray(step_s, dtype=np.float64)
