@@ -27,7 +27,7 @@ class _Used(NamedTuple):
     cpu_s: float
 
 
-def load_over(sample_s: float = SAMPLE_S) -> CpuLoad:
+def load_over(sample_s: float = SAMPLE_S, shown: int = SHOWN_USERS) -> CpuLoad:
     """Sleep for a moment, and say how busy all CPUs were and which processes that are not ours kept them so."""
     before = _used_by_process()
     first = cpu_times()
@@ -36,7 +36,7 @@ def load_over(sample_s: float = SAMPLE_S) -> CpuLoad:
     own = own_process_tree()
     shares = {process: _share_pct(before[process], now) for process, now in _used_by_process().items()
               if process in before and process.pid not in own}  # fmt: skip
-    biggest = sorted(shares, key=lambda process: -shares[process])[:SHOWN_USERS]
+    biggest = sorted(shares, key=lambda process: -shares[process])[:shown]
     users = (_user(process, shares[process]) for process in biggest if shares[process] >= SHOWN_FROM_PCT)
     return CpuLoad(sample_s, busy, tuple(user for user in users if user is not None))
 

@@ -26,11 +26,12 @@ HOT_C = 65.0
 
 SHOWN_GPUS = 4
 
+_LOST = "see `dmesg | grep -i xid`; reset the GPU, or reboot the node"
 # A driver that says one of these is there, and broken: first match gives the remedy.
 _BROKEN = (
     (r"version mismatch", "the driver was updated under a running kernel: reboot the node, or reload nvidia's modules"),
     (r"did not answer|hung", "nvidia-smi hangs, so a GPU or the driver is stuck: see `dmesg | grep -i xid`, reboot"),
-    (r"gpu is lost|fallen off the bus|reset", "see `dmesg | grep -i xid`; reset the GPU, or reboot the node"),
+    (r"gpu is lost|fallen off the bus|reset", _LOST),
     (r"insufficient permissions|blocked by the operating system", "get access to /dev/nvidia* (group, container)"),
 )
 _SILENT = "load the driver (`modprobe nvidia`, `nvidia-smi` says more); in a container start it with --gpus all"
@@ -121,7 +122,7 @@ def _slices(inventory: list[Gpu]) -> Iterator[Finding]:
 def _one(state: GpuState, gpu: Gpu | None, sample: GpuSample | None, facts: NodeFacts) -> Finding:
     name = _name(state, gpu)
     if gpu is not None and "gpu" in gpu.reasons:
-        return problem(name, gpu.reasons["gpu"], _BROKEN[2][1])
+        return problem(name, gpu.reasons["gpu"], _LOST)
     values = _values(state, sample, facts)
     alone = replace(facts.gate, gpus=(state,), cpu_busy_pct=None, unreadable=None)
     if busy := judge(alone, GateConfig()):
