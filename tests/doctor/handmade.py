@@ -27,6 +27,7 @@ from interlace.node import Cpu, Limits, NodeGpu, NodeInfo, NumaNode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from interlace.doctor.finding import Finding
 
@@ -99,3 +100,12 @@ def facts(**parts: dict[str, Any]) -> NodeFacts:
 def said(rule: Callable[[NodeFacts], Iterator[Finding]], node: NodeFacts) -> dict[str, tuple[str, str]]:
     """Return level and text of each finding of a rule by its name."""
     return {finding.name: (finding.level, finding.what) for finding in rule(node)}
+
+
+def tree(root: Path, files: dict[str, str]) -> Path:
+    """Write a tree of small files, as /proc and /sys are."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return root

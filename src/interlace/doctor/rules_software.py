@@ -63,15 +63,15 @@ def torch(facts: NodeFacts) -> Iterator[Finding]:
         newest = facts.node.cuda_driver
         if here and build.cuda is None:
             yield warning(
-                "torch", f"{built}, on a node with GPUs", "install the build that fits the driver (pytorch.org)"
+                "torch build", f"{built}, on a node with GPUs", "install the build that fits the driver (pytorch.org)"
             )
         elif build.cuda is not None and newest is not None and _major(build.cuda) > _major(newest):
             yield warning(
-                "torch", f"{built}; the driver supports CUDA {newest}",
+                "torch build", f"{built}; the driver supports CUDA {newest}",
                 "update the driver, install cuda-compat, or take a torch for an older CUDA; --torch asks torch itself",
             )  # fmt: skip
         else:
-            yield ok("torch", built)
+            yield ok("torch build", built)
     if facts.software.torch_sees is not None:
         yield _asked(facts.software.torch_sees, len(facts.placement.ranks))
 

@@ -57,7 +57,7 @@ def _headline(node: NodeInfo) -> str:
 def _lines(level: Level, name: str, text: str, name_width: int, width: int) -> list[Text]:
     """Align levels and names over all sections, and fold the rest within the width, under its own beginning."""
     head = Text.assemble("  ", (level.ljust(LEVEL_WIDTH), COLOURS[level]), f"  {name.ljust(name_width)}  ")
-    folded = wrap(text, max(width - len(head), LEAST_WIDTH)) or [""]
+    folded = wrap(text, max(width - len(head), LEAST_WIDTH), break_on_hyphens=False) or [""]
     return [head + Text(folded[0]), *(Text(" " * len(head) + line) for line in folded[1:])]
 
 
