@@ -19,7 +19,7 @@ LAYERS = [
     {"monitor", "source", "history"},
     {"rank", "config", "sweepfile", "records", "arms", "plan", "compare"},
     {"gate", "node", "launch"},
-    {"checkout"},
+    {"checkout", "doctor"},
     {"lane", "loaded", "placements"},
     {"analyse", "pool"},
     {"extend", "report"},
@@ -87,7 +87,8 @@ def test_only_one_module_and_the_plugin_know_hydra() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["report", "--help"], ["status", "--help"], ["resume", "--help"], ["--version"]]
+    "arguments",
+    [["--help"], ["report", "--help"], ["status", "--help"], ["resume", "--help"], ["doctor", "--help"], ["--version"]],
 )
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     code = (

@@ -26,7 +26,8 @@ from interlace.monitor.source import open_source
 from interlace.node import fingerprint, gpu_map
 from interlace.plan import make_plan
 from interlace.records import remaining
-from interlace.report.terminal import TerminalObserver, next_steps, print_analysis, stdout
+from interlace.report.console import stdout
+from interlace.report.terminal import TerminalObserver, next_steps, print_analysis
 from interlace.report.written import write_report
 from interlace.source import without_git_variables
 from interlace.sweepfile import write_sweep

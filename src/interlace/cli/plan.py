@@ -12,7 +12,8 @@ from interlace.cli.deciding import decide
 from interlace.config import run_hydra
 from interlace.launch import build_launch
 from interlace.plan import FIRST_RUN_GUESS_S, make_plan
-from interlace.report.terminal import minutes, stdout
+from interlace.report.console import stdout
+from interlace.report.terminal import minutes
 
 if TYPE_CHECKING:
     from interlace.schema import Arm, Plan, Request, Sweep

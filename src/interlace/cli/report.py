@@ -54,7 +54,8 @@ def _window(text: str | None) -> tuple[int, int] | None:
 
 def _show(loaded: LoadedSweep, *, as_json: bool) -> None:
     from interlace.files import as_json_text  # noqa: PLC0415
-    from interlace.report.terminal import print_analysis, stdout  # noqa: PLC0415
+    from interlace.report.console import stdout  # noqa: PLC0415
+    from interlace.report.terminal import print_analysis  # noqa: PLC0415
     from interlace.report.written import as_json as report_json  # noqa: PLC0415
 
     if as_json:

@@ -92,8 +92,9 @@ def _state(rows: list[dict[str, Any]], current: dict[str, Any] | None, *, runnin
 
 
 def _print(sweep_dir: SweepDir, state: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    from interlace.report.console import stdout  # noqa: PLC0415
     from interlace.report.table import milliseconds  # noqa: PLC0415
-    from interlace.report.terminal import minutes, next_steps, stdout  # noqa: PLC0415
+    from interlace.report.terminal import minutes, next_steps  # noqa: PLC0415
 
     console = stdout()
     left = f", about {minutes(state['left_s'])} left" if state["done"] < state["total"] else ""

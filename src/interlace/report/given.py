@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlace.compare.summary import ArmSummary, summarise_arm
+from interlace.report.console import stdout
 from interlace.report.table import arms_table, further_lines, judgement_lines, ladder_table
-from interlace.report.terminal import print_lines, rich_table, stdout
+from interlace.report.terminal import print_lines, rich_table
 
 if TYPE_CHECKING:
     from interlace.compare.outcome import Outcome

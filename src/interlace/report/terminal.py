@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.live import Live
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from interlace import placements
 from interlace.plan import estimate_left_s
+from interlace.report.console import Quiet
 from interlace.report.table import (
     Table,
     arms_table,
@@ -30,26 +29,13 @@ from interlace.report.table import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
+
     from interlace.analyse import Analysis
     from interlace.files import SweepDir
     from interlace.schema import Run, RunRecord
 
 COLOURS = {"faster": "green", "slower": "red", "within noise": "yellow", "not judged": "dim"}
-PIPE_WIDTH = 160
-"""Columns assumed where the output is no terminal, so that a table in a log is not folded at 80."""
-
-
-class Quiet(Console):
-    """A console that falls silent when its reader goes away: showing things decides nothing."""
-
-    def on_broken_pipe(self) -> None:
-        """Say nothing more, instead of ending the program."""
-        self.quiet = True
-
-
-def stdout() -> Console:
-    """Return the console for results; no text of the user's is taken for markup."""
-    return Quiet(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else PIPE_WIDTH)
 
 
 def print_analysis(analysis: Analysis, console: Console) -> None:
