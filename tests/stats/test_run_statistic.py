@@ -209,5 +209,11 @@ def test_steps_over_five_medians_are_listed() -> None:
     assert slow_steps([1, 2, 3, 4, 5], [0.4, 0.41, 35.2, 0.4, 2.0]) == [3]
 
 
+def test_steps_that_scatter_widely_around_one_time_are_not_two_times() -> None:
+    scattered = 0.1 * np.exp(0.1 * np.random.default_rng(1).standard_normal(300))
+
+    assert not any("alternate" in note for note in describe(steps_of(list(scattered)), (1, 300)).notes)
+
+
 def test_a_block_holds_whole_periods() -> None:
     assert [block_steps(10, period) for period in (1, 4, 10, 25)] == [10, 12, 10, 25]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from interlace.doctor.facts import Placement, PlannedRank
 from interlace.node import gpu_map
 from interlace.rank import numa
+from interlace.rank.binding import allowed_cpus
 from interlace.rank.gpu_map import gpus_passed
 from interlace.rank.visible import visible_gpus
-from interlace.rank.wrapper import allowed_cpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

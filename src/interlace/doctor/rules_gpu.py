@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from interlace.doctor.finding import Finding, ok, problem, warning
 from interlace.gate import judge
-from interlace.monitor.cells import is_throttled, throttle_names
+from interlace.monitor.cells import brakes, throttle_names
 from interlace.settings import GateConfig
 from interlace.wording import first_of
 
@@ -124,14 +124,16 @@ def _one(state: GpuState, gpu: Gpu | None, sample: GpuSample | None, facts: Node
     if gpu is not None and "gpu" in gpu.reasons:
         return problem(name, gpu.reasons["gpu"], _LOST)
     values = _values(state, sample, facts)
-    alone = replace(facts.gate, gpus=(state,), cpu_busy_pct=None, unreadable=None)
+    cool = replace(state, temperature_c=None)
+    alone = replace(facts.gate, gpus=(cool,), cpu_busy_pct=None, mem_available_mib=None, unreadable=None)
     if busy := judge(alone, GateConfig()):
         reasons = "; ".join(reason.partition(": ")[2] for reason in busy)
         return problem(name, f"in use: {reasons} [{values}]", _WHO_IS_HERE.get(state.reason or "", _SOMEBODY))
     if held := _brakes(sample):
         return _held_back(name, held, values)
     if sample is not None and sample.temperature_c is not None and sample.temperature_c > HOT_C:
-        return warning(name, f"idle and hot: {values}", "let it cool down; if it stays hot, see to fans and air flow")
+        hot = problem if sample.temperature_c > GateConfig().gpu_temperature_c else warning
+        return hot(name, f"idle and hot: {values}", "let it cool down; if it stays hot, see to fans and air flow")
     if state.verdict == "unknown":
         return _half_known(name, state, values)
     return ok(name, f"{'idle' if state.verdict == 'idle' else state.verdict}: {values}{_chosen_clocks(sample)}")
@@ -167,9 +169,7 @@ def _value(number: float | None, unit: str) -> str:
 
 def _brakes(sample: GpuSample | None) -> tuple[str, ...]:
     """Name what holds the clocks down, idleness and chosen clocks left out."""
-    bits = sample.throttle or 0 if sample else 0
-    single = (1 << place for place in range(bits.bit_length()))
-    return tuple(name for bit in single if bit & bits and is_throttled(bit) for name in throttle_names(bit) or ())
+    return brakes(sample.throttle or 0) if sample else ()
 
 
 def _held_back(name: str, held: tuple[str, ...], values: str) -> Finding:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     Columns = Mapping[str, Sequence[float] | Sequence[str | None]]
 
-AT_WORK_PCT = 50.0
-"""From this utilisation on a GPU counts as at work; below it clocks drop and throttle reasons mean nothing."""
+AT_WORK_PCT = 10.0
+"""From this utilisation on a GPU counts as at work: many small kernels leave it at 20 or 30 %, an idle one shows 0."""
 
 
 def gpus_seen(gpus: Sequence[Gpu], idle_mib: Mapping[str, float | None], columns: Columns) -> tuple[GpuSeen, ...]:
