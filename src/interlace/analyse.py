@@ -110,7 +110,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         sweep=loaded.sweep.name,
         window=loaded.window,
         rounds=judged.rounds if judged else (),
-        planned_rounds=len({run.round for run in loaded.plan.runs if run.round > 0}),
+        planned_rounds=len({run.round for run in loaded.plan.runs if run.round > 0} - loaded.plan.repeated),
         arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in _in_order(loaded, by_arm)),
         troubles=tuple(_troubles(loaded)),
         notes=(
@@ -245,7 +245,7 @@ def _step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
 def _statistics(names: dict[str, str], one: Counted) -> dict[str, object]:
     seen = one.seen
     return {
-        "session": str(one.attempt.path.parent.parent),
+        "session": f"{one.attempt.path.parent.parent} {one.record.node or ''}",
         "arm": names[one.attempt.run.arm],
         "round": one.attempt.run.round,
         "stat_s": seen.summary.stat_s,
@@ -288,7 +288,32 @@ def _compare(
         return None, [str(error)]
     if loaded.aa is not None and len(arms) > TWO:
         told.append("the A/A rounds give the noise floor; intervals of three arms and more share their own residual")
-    return _with_clocks(judged, differing_clocks(seen, baseline)), [*judged.notes, *told]
+    marked = _with_clocks(judged, differing_clocks(seen, baseline))
+    return _with_blocks(loaded, frame, marked), [*judged.notes, *told]
+
+
+def _with_blocks(loaded: LoadedSweep, frame: pd.DataFrame, judged: Comparisons) -> Comparisons:
+    """Show under each comparison what every lane or pooled sweep alone has for a ratio: the node as a factor."""
+    if len(loaded.blocks) < TWO:
+        return judged
+    folder = frame["session"].str.rpartition(" ")[0]
+    block_of = dict(zip(frame["round"], folder, strict=True))
+    return replace(
+        judged, candidates=tuple(_by_block(loaded, one, judged.rounds, block_of) for one in judged.candidates)
+    )
+
+
+def _by_block(loaded: LoadedSweep, one: Comparison, rounds: Sequence[int], block_of: Mapping[int, str]) -> Comparison:
+    if len(one.round_ratios) != len(rounds):
+        return one
+    parts = []
+    for block in loaded.blocks:
+        ratios = [
+            ratio for number, ratio in zip(rounds, one.round_ratios, strict=True) if block_of[number] == block.folder
+        ]
+        if ratios:
+            parts.append(f"{block.label} {statistics.geometric_mean(ratios):.4f} ({len(ratios)})")
+    return replace(one, notes=(*one.notes, f"ratio by block (rounds): {', '.join(parts)}"))
 
 
 def _of_one_level(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -302,7 +327,7 @@ def _of_one_level(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
         return frame, []
     level = np.exp(frame["session"].map(logs).fillna(logs.mean()) - logs.mean())
     apart = 100.0 * math.expm1(float(logs.max() - logs.min()))
-    note = f"sessions differ by {apart:.1f} %; their rounds are compared within each"
+    note = f"sessions (or lanes, nodes) differ by {apart:.1f} %; rounds are compared within each"
     return frame.assign(stat_s=frame["stat_s"] / level, mean_s=frame["mean_s"] / level), [note]
 
 
@@ -388,4 +413,5 @@ def _left(loaded: LoadedSweep) -> int:
     by_run: dict[str, list[Attempt]] = {}
     for one in loaded.tries:
         by_run.setdefault(one.run.id, []).append(one)
-    return sum(not is_finished(by_run.get(run.id, [])) for run in loaded.plan.runs)
+    to_do = [run for run in loaded.plan.runs if run.round not in loaded.plan.repeated]
+    return sum(not is_finished(by_run.get(run.id, [])) for run in to_do)

@@ -63,6 +63,10 @@ class SweepDir:
         return self.runs / (run_id if attempt == 1 else f"{run_id}.{attempt}")
 
 
+SWEEP_MARKS = ("plan.json", "lanes.json")
+"""One of these lies in every sweep's folder: its plan, or the list of its lanes, each with a plan of its own."""
+
+
 def write_text(path: Path, text: str, *, executable: bool = False) -> None:
     """Write a file under a temporary name beside it, then rename: readers see all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -132,8 +136,8 @@ def open_sweep_dir(path: Path) -> SweepDir:
     """Return the folder of an existing sweep. Raises UsageError saying what is missing, and where one might be."""
     if not path.is_dir():
         raise UsageError(f"{path} is not a folder; give the folder of a sweep (interlace prints it at the start)")
-    if not (path / "plan.json").is_file():
-        inside = sorted(found.parent for found in path.glob("*/plan.json"))
+    if not any((path / name).is_file() for name in SWEEP_MARKS):
+        inside = sorted({found.parent for name in SWEEP_MARKS for found in path.glob(f"*/{name}")})
         hint = f"; did you mean {inside[-1]}?" if inside else ""
         raise UsageError(f"{path} is not the folder of a sweep: it has no plan.json{hint}")
     return SweepDir(path.resolve())

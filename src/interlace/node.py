@@ -137,6 +137,11 @@ def fingerprint(source: GpuSource, *, root: Path = Path("/"), packages: Iterable
     )
 
 
+def node_name() -> str:
+    """Return what this machine is called: by SLURM inside one of its jobs, else by itself."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node()
+
+
 def gpu_map(gpus: Iterable[Gpu]) -> list[dict[str, object]]:
     """Return what INTERLACE_GPU_MAP passes to every rank as JSON; GPUs without a bus id are left out."""
     return [

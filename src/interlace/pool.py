@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from interlace.errors import UsageError
 from interlace.files import read_json
-from interlace.schema import Extension
+from interlace.loaded.join import Block, join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlace.loaded import LoadedSweep
-    from interlace.records import Attempt
-    from interlace.schema import Arm, Run
+    from interlace.schema import Arm
 
 
 def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
@@ -33,14 +32,13 @@ def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
             )
     for other in sweeps[1:]:
         _refuse_others(first, other)
-    joined = first
-    for other in sweeps[1:]:
-        joined = _appended(joined, other)
+    joined = join(sweeps, chosen=True)
     folders = ", ".join(str(one.sweep_dir.path) for one in sweeps)
     notes = [f"pooled over {len(sweeps)} sweeps, whose sessions may differ by more than the arms do: {folders}"]
     if len({_node(one) for one in sweeps}) > 1:
         notes.append(f"they were measured on different nodes: {', '.join(_node(one) for one in sweeps)}")
-    return replace(joined, sweep=replace(first.sweep, notes=(*first.sweep.notes, *notes)))
+    blocks = tuple(Block(str(one.sweep_dir.path), str(one.sweep_dir.path)) for one in sweeps)
+    return replace(joined, sweep=replace(first.sweep, notes=(*first.sweep.notes, *notes)), blocks=blocks)
 
 
 def _node(loaded: LoadedSweep) -> str:
@@ -67,24 +65,3 @@ def _refuse_others(first: LoadedSweep, other: LoadedSweep) -> None:
         raise UsageError(
             f"{other.sweep_dir.path} has another window than {first.sweep_dir.path}; they cannot be pooled"
         )
-
-
-def _appended(joined: LoadedSweep, other: LoadedSweep) -> LoadedSweep:
-    rounds = max(run.round for run in joined.plan.runs)
-    index = max(run.index for run in joined.plan.runs) + 1
-    slugs = {arm.name: arm.slug for arm in joined.sweep.arms}
-    names = {arm.slug: arm.name for arm in other.sweep.arms}
-
-    def moved(run: Run) -> Run:
-        later = run.round + rounds if run.round else 0
-        return replace(run, index=run.index + index, round=later, arm=slugs[names[run.arm]])
-
-    def carried(attempt: Attempt) -> Attempt:
-        record = replace(attempt.record, run=moved(attempt.run)) if attempt.record else None
-        return replace(attempt, run=moved(attempt.run), record=record)
-
-    runs = tuple(moved(run) for run in other.plan.runs)
-    reason = f"it is of the session in {other.sweep_dir.path}"
-    added = tuple(Extension(number, reason) for number in sorted({run.round for run in runs if run.round > rounds}))
-    plan = replace(joined.plan, runs=(*joined.plan.runs, *runs), extensions=(*joined.plan.extensions, *added))
-    return replace(joined, plan=plan, tries=(*joined.tries, *(carried(one) for one in other.tries)))

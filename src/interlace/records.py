@@ -80,8 +80,9 @@ def is_finished(tries: Sequence[Attempt]) -> bool:
 
 
 def remaining(sweep_dir: SweepDir, plan: Plan) -> list[Run]:
-    """Return the plan minus what is finished."""
-    return [run for run in plan.runs if not is_finished(attempts(sweep_dir, run))]
+    """Return the plan minus what is finished, and minus what is left of rounds that others stand for."""
+    runs = [run for run in plan.runs if run.round not in plan.repeated]
+    return [run for run in runs if not is_finished(attempts(sweep_dir, run))]
 
 
 def write_steps(path: Path, frame: pd.DataFrame) -> None:

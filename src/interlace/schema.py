@@ -98,6 +98,11 @@ class Plan:
     extensions: tuple[Extension, ...] = ()
     format_version: int = FORMAT_VERSION
 
+    @property
+    def repeated(self) -> frozenset[int]:
+        """The rounds for which another one stands; what is left of them is not measured any more."""
+        return frozenset(one.repeats for one in self.extensions if one.repeats is not None)
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -200,7 +205,7 @@ class Foreigner:
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All that is known of one finished attempt of a run; `record.json`.
+    """All that is known of one finished attempt of a run; `record.json`. `node` is the node's name, as SLURM has it.
 
     `cpu_busy_pct` is the load of all CPUs of the node, `others_cpu_pct` the part of it that was not this run's (the
     orchestrator, other users, time a hypervisor took); None where the run's own share is not known.
@@ -225,5 +230,6 @@ class RunRecord:
     own_cpu_s: float | None = None
     own_wall_s: float | None = None
     gate_wait_s: float = 0.0
+    node: str | None = None
     notes: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION

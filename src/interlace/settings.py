@@ -73,9 +73,36 @@ class RanksConfig:
 
 @dataclass(frozen=True)
 class LaunchersConfig:
-    """Where a lane runs."""
+    """Where a lane runs. Names of what SLURM is asked for are submitit's, launchers/slurm.yaml says what they mean."""
 
     kind: Literal["local", "slurm"] = "local"
+    lanes: Annotated[int, Meta(ge=1, le=64)] = 1
+    wait: bool = True
+    poll_s: Positive = 5.0
+    timeout_min: Count = 240
+    nodes: Count = 1
+    gpus_per_node: Count | None = None
+    cpus_per_task: Count | None = None
+    mem_gb: Positive | None = None
+    slurm_partition: str | None = None
+    slurm_account: str | None = None
+    slurm_qos: str | None = None
+    slurm_constraint: str | None = None
+    slurm_reservation: str | None = None
+    slurm_gres: str | None = None
+    slurm_nodelist: str | None = None
+    slurm_exclude: str | None = None
+    slurm_comment: str | None = None
+    slurm_dependency: str | None = None
+    slurm_mail_type: str | None = None
+    slurm_mail_user: str | None = None
+    slurm_mem_per_cpu: str | None = None
+    slurm_mem_per_gpu: str | None = None
+    slurm_wckey: str | None = None
+    slurm_exclusive: bool = True
+    slurm_signal_delay_s: Count = 90
+    slurm_setup: list[str] = field(default_factory=list)
+    slurm_additional_parameters: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

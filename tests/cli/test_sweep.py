@@ -339,6 +339,21 @@ def test_a_plan_shows_arms_order_and_commands_and_writes_nothing(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_inside_an_allocation_its_node_is_the_lane_and_a_login_node_is_not_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "elsewhere[1-2]")
+    refused = interlace("plan", cwd=tmp_path)
+    monkeypatch.setenv("SLURMD_NODENAME", "elsewhere1")
+    accepted = interlace("plan", cwd=tmp_path)
+
+    assert refused.returncode == 2
+    assert "holds SLURM job 12, but is not on a node of it" in refused.stderr
+    assert accepted.returncode == 0
+    assert "note: measured inside SLURM job 12, which is the lane" in accepted.stdout
+
+
 def test_an_unknown_command_suggests_the_nearest(tmp_path: Path) -> None:
     ended = interlace("sweeep", cwd=tmp_path)
 

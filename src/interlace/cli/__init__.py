@@ -14,6 +14,7 @@ COMMANDS = {
     "plan": ("interlace.cli.plan", "show arms, order, command lines and time; run nothing"),
     "resume": ("interlace.cli.resume", "go on with a sweep: the plan minus what is finished"),
     "status": ("interlace.cli.status", "how far a running or stopped sweep is"),
+    "cancel": ("interlace.cli.cancel", "stop the jobs of a sweep under SLURM"),
     "report": ("interlace.cli.report", "tables and verdicts from what is on disk"),
     "compare": ("interlace.cli.compare", "compare logs that you already have"),
     "steps": ("interlace.cli.steps", "what Interlace reads out of a log, and why"),

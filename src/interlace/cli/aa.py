@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from interlace.cli.deciding import decide
 from interlace.config import run_hydra
+from interlace.errors import UsageError
 
 if TYPE_CHECKING:
     from interlace.analyse import Analysis
@@ -27,6 +28,10 @@ def run(argv: list[str]) -> int:
 
 def _measure(request: Request) -> int:
     sweep = decide(request)
+    if sweep.config.launchers.kind != "local":
+        raise UsageError(
+            "interlace aa measures on this machine; on a cluster: interlace sweep sweeps=aa launchers=slurm"
+        )
     code, called = _once(sweep)
     if not called:
         return code

@@ -6,6 +6,7 @@ Runs nothing and writes nothing. Whatever can be known to be wrong before the fi
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import sys
 from dataclasses import replace
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from interlace.arms import build_sweep
 from interlace.checkout import range_axis, resolve_commits
-from interlace.errors import ConfigError
+from interlace.errors import ConfigError, UsageError
 from interlace.launch import build_launch
+from interlace.slurm.environment import inside_job, on_node_of_job
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ def decide(request: Request) -> Sweep:
     sweep = resolve_commits(replace(sweep, arms=arms, config=absolute(sweep.config), command=command))
     for arm in sweep.arms:
         _check(arm)
+    sweep = replace(sweep, notes=(*sweep.notes, *_allocation(sweep.config)))
     return replace(sweep, notes=(*sweep.notes, *_twins(sweep), *_rounds_hints(sweep.config)))
 
 
@@ -69,6 +72,20 @@ def _check(arm: Arm) -> None:
     cwd = arm.config.workload.cwd
     if cwd is not None and not Path(cwd).is_dir():
         raise ConfigError(f"workload.cwd={cwd}: there is no such folder")
+
+
+def _allocation(config: SweepConfig) -> list[str]:
+    """Say that an allocation which this shell holds is the lane; refuse to measure a login node beside it."""
+    job = inside_job(os.environ)
+    if job is None or config.launchers.kind != "local":
+        return []
+    if not on_node_of_job(os.environ, platform.node()):
+        raise UsageError(
+            f"this shell holds SLURM job {job}, but is not on a node of it: this machine ({platform.node()}) would be "
+            "measured; start it there (srun --nodes=1 --ntasks=1 --cpus-per-task=N --pty interlace sweep ...), or "
+            "give launchers=slurm"
+        )
+    return [f"measured inside SLURM job {job}, which is the lane"]
 
 
 def _rounds_hints(config: SweepConfig) -> list[str]:

@@ -45,8 +45,6 @@ EXIT_VERDICT = 3
 
 def measured_new(sweep: Sweep) -> tuple[int, LoadedSweep]:
     """Write down what was decided, check out, measure, report; return the exit code and what is on disk."""
-    if sweep.config.launchers.kind != "local":
-        raise UsageError(f"launchers={sweep.config.launchers.kind} is not there yet; use launchers=local")
     plan = make_plan(sweep)
     sweep_dir = make_sweep_dir(Path(sweep.config.output_dir), sweep.name, datetime.now().astimezone())
     write_sweep(sweep_dir, sweep, plan, __version__)
@@ -54,10 +52,13 @@ def measured_new(sweep: Sweep) -> tuple[int, LoadedSweep]:
     return measure(sweep_dir, sweep, plan)
 
 
-def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = False) -> tuple[int, LoadedSweep]:
+def measure(
+    sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = False, ends_at: float | None = None
+) -> tuple[int, LoadedSweep]:
     """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk.
 
-    A sweep goes on on the node on which it began, unless `anywhere`. Raises UsageError and SourceError.
+    A sweep goes on on the node on which it began, unless `anywhere`; no round is begun that would not be over by
+    `ends_at` (unix seconds). Raises UsageError and SourceError.
     """
     rounds = len({run.round for run in plan.runs if run.round})
     observer = TerminalObserver(sweep.names, len(plan.runs), rounds)
@@ -73,7 +74,7 @@ def measure(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = F
         for cut in close_cut_runs(sweep_dir, plan):
             observer.say(f"{cut.run.id} was cut; it is measured again")
         try:
-            _measure_left(sweep_dir, sweep, plan, monitors, observer)
+            _measure_left(sweep_dir, sweep, plan, monitors, observer, ends_at)
         except KeyboardInterrupt:
             interrupted = True
             observer.close()
@@ -96,7 +97,12 @@ def _sources(sweep: Sweep) -> list[Source]:
 
 
 def _measure_left(
-    sweep_dir: SweepDir, sweep: Sweep, plan: Plan, monitors: Mapping[Source, GpuSource], observer: TerminalObserver
+    sweep_dir: SweepDir,
+    sweep: Sweep,
+    plan: Plan,
+    monitors: Mapping[Source, GpuSource],
+    observer: TerminalObserver,
+    ends_at: float | None,
 ) -> None:
     observer.say(f"{len(plan.runs)} runs of {len(sweep.arms)} arms into {sweep_dir.path}")
     if extended(load(sweep_dir.path)) == plan and not remaining(sweep_dir, plan):
@@ -104,7 +110,7 @@ def _measure_left(
         return
     with checked_out(sweep, sweep_dir.path, observer.say) as trees:
         gpus = next(iter(monitors.values()))
-        lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer, monitors)
+        lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer, monitors, ends_at)
         execute(lane, plan, lambda _: extended(load(sweep_dir.path)))
 
 
@@ -165,10 +171,19 @@ def exit_code(loaded: LoadedSweep, say: Callable[[str], None]) -> int:
     verdicts = [one.verdict for one in loaded.analysis.comparisons]
     if fails := _fails(rule, verdicts):
         say(f"fail_if={rule}: the verdicts are {', '.join(verdicts)}")
-    counted = {attempt.run.id for attempt in loaded.used}
-    if any(run.id not in counted for run in loaded.plan.runs):
+    if _not_ok(loaded):
         return EXIT_RUN_FAILED
     return EXIT_VERDICT if fails else 0
+
+
+def _not_ok(loaded: LoadedSweep) -> bool:
+    """Tell whether a run of the plan is not ok; one that was cut counts no longer once its round was planned anew."""
+    counted = {attempt.run.id for attempt in loaded.used}
+    failed = {one.run.id for one in loaded.tries if one.record is not None and one.record.status != "interrupted"}
+    return any(
+        run.id not in counted and (run.round not in loaded.plan.repeated or run.id in failed)
+        for run in loaded.plan.runs
+    )
 
 
 def _fails(rule: str | None, verdicts: Sequence[str]) -> bool:

@@ -36,9 +36,21 @@ def _show(request: Request) -> int:
         *_commands(sweep, plan),
         "",
         *_estimate(sweep, plan),
+        *_submission(sweep),
     ]:
         console.print(line, markup=False, soft_wrap=True)
     return 0
+
+
+def _submission(sweep: Sweep) -> list[str]:
+    """Show what sbatch would be given, where a sweep is to be submitted."""
+    launchers = sweep.config.launchers
+    if launchers.kind != "slurm":
+        return []
+    from interlace.cli.submitting import plan_script  # noqa: PLC0415 (submitit, for SLURM alone)
+
+    lanes = f"{launchers.lanes} lanes, each of these runs in an order of its own" if launchers.lanes > 1 else "one lane"
+    return ["", f"{lanes}; the job of a lane:", *(f"  {line}" for line in plan_script(sweep).splitlines())]
 
 
 def _arms(sweep: Sweep) -> list[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interlace.cli.folders import folder_parser
 
 if TYPE_CHECKING:
+    from interlace.files import SweepDir
     from interlace.schema import Plan
 
 
@@ -18,16 +19,35 @@ def run(argv: list[str]) -> int:
     arguments = parser.parse_args(argv)
     from interlace.cli.measuring import measure  # noqa: PLC0415 (--help stays light)
     from interlace.files import locked, open_sweep_dir, write_json  # noqa: PLC0415
+    from interlace.lanes import read_lanes  # noqa: PLC0415
     from interlace.records import read_plan  # noqa: PLC0415
     from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     sweep_dir = open_sweep_dir(arguments.directory)
+    if read_lanes(sweep_dir) is not None:
+        return _resume_lanes(sweep_dir, arguments.rounds)
     sweep, plan = read_sweep(sweep_dir), read_plan(sweep_dir)
     longer = with_rounds(plan, arguments.rounds) if arguments.rounds is not None else plan
     if longer != plan:
         with locked(sweep_dir):
             write_json(sweep_dir.plan, longer)
     return measure(sweep_dir, sweep, longer, anywhere=arguments.anywhere)[0]
+
+
+def _resume_lanes(sweep_dir: SweepDir, rounds: int | None) -> int:
+    """Submit the lanes that have runs left, each with `rounds` rounds where that is given."""
+    from interlace.cli.submitting import submit_left  # noqa: PLC0415 (--help stays light)
+    from interlace.files import locked, write_json  # noqa: PLC0415
+    from interlace.lanes import lane_dir, read_lanes  # noqa: PLC0415
+    from interlace.records import read_plan  # noqa: PLC0415
+    from interlace.sweepfile import read_sweep  # noqa: PLC0415
+
+    lanes = read_lanes(sweep_dir)
+    for lane in lanes.lanes if lanes and rounds is not None else ():
+        folder = lane_dir(sweep_dir, lane)
+        with locked(folder):
+            write_json(folder.plan, with_rounds(read_plan(folder), rounds or 0))
+    return submit_left(sweep_dir, read_sweep(sweep_dir))
 
 
 def with_rounds(plan: Plan, rounds: int) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,13 @@ def run(argv: list[str]) -> int:
     parser = folder_parser("status", "Progress of a running or stopped sweep.", json=True)
     arguments = parser.parse_args(argv)
     from interlace.files import as_json_text, is_locked, open_sweep_dir  # noqa: PLC0415 (--help stays light)
+    from interlace.lanes import read_lanes  # noqa: PLC0415
     from interlace.records import attempts, read_plan  # noqa: PLC0415
     from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     sweep_dir = open_sweep_dir(arguments.directory)
+    if read_lanes(sweep_dir) is not None:
+        return _lanes(sweep_dir, as_json=arguments.json)
     plan, sweep = read_plan(sweep_dir), read_sweep(sweep_dir)
     running = is_locked(sweep_dir)
     rows = [_row(run, attempts(sweep_dir, run), sweep, running=running) for run in plan.runs]
@@ -34,6 +38,38 @@ def run(argv: list[str]) -> int:
     else:
         _print(sweep_dir, state, rows)
     return 0
+
+
+def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
+    """Print a line for every lane, and its runs."""
+    from interlace.cli.lanes_state import lane_states, told  # noqa: PLC0415
+    from interlace.files import as_json_text  # noqa: PLC0415
+    from interlace.lanes import lane_dir  # noqa: PLC0415
+    from interlace.records import attempts, read_plan  # noqa: PLC0415
+    from interlace.sweepfile import read_sweep  # noqa: PLC0415
+
+    sweep, shown = read_sweep(sweep_dir), []
+    for state in lane_states(sweep_dir):
+        folder = lane_dir(sweep_dir, state.lane)
+        plan = read_plan(folder)
+        rows = [_row(run, attempts(folder, run), sweep, running=state.alive) for run in plan.runs]
+        now = _current(folder, plan, sweep) if state.alive else None
+        shown.append({**asdict(state), "alive": state.alive, "told": told(state), "now": now, "runs": rows})
+        if not as_json:
+            step = f", step {now['step']}" if now else ""
+            sys.stdout.write(f"{told(state)}{step}\n")
+            sys.stdout.writelines(f"  {_line(row)}\n" for row in rows)
+    if as_json:
+        sys.stdout.write(as_json_text({"lanes": shown}, indent=0))
+    return 0
+
+
+def _line(row: dict[str, Any]) -> str:
+    from interlace.report.table import milliseconds  # noqa: PLC0415
+
+    detail = row.get("cause") or (milliseconds(row["median_s"]) + " a step" if row.get("median_s") else "")
+    again = f" (attempt {row['attempts']})" if row["attempts"] > 1 else ""
+    return f"{row['run']}  {row['status']}{again}  {detail}".rstrip()
 
 
 def _row(run: Run, tries: list[Attempt], sweep: Sweep, *, running: bool) -> dict[str, Any]:
@@ -93,7 +129,6 @@ def _state(rows: list[dict[str, Any]], current: dict[str, Any] | None, *, runnin
 
 def _print(sweep_dir: SweepDir, state: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     from interlace.report.console import stdout  # noqa: PLC0415
-    from interlace.report.table import milliseconds  # noqa: PLC0415
     from interlace.report.terminal import minutes, next_steps  # noqa: PLC0415
 
     console = stdout()
@@ -104,9 +139,7 @@ def _print(sweep_dir: SweepDir, state: dict[str, Any], rows: list[dict[str, Any]
         of = f" of {now['steps']}" if now["steps"] else ""
         console.print(f"now: {now['run']}  step {now['step']}{of}  for {minutes(now['for_s'])}")
     for row in rows:
-        detail = row.get("cause") or (milliseconds(row["median_s"]) + " a step" if row.get("median_s") else "")
-        again = f" (attempt {row['attempts']})" if row["attempts"] > 1 else ""
-        console.print(f"  {row['run']}  {row['status']}{again}  {detail}".rstrip(), markup=False, soft_wrap=True)
+        console.print(f"  {_line(row)}", markup=False, soft_wrap=True)
     if state["state"] != "running":
         for line in next_steps(sweep_dir, left=state["total"] - state["done"]):
             console.print(line, soft_wrap=True)

@@ -19,6 +19,10 @@ def run(argv: list[str]) -> int:
 def measure(request: Request) -> int:
     """Decide, then measure; what only measuring needs is loaded when nothing is left to refuse."""
     sweep = decide(request)
+    if sweep.config.launchers.kind == "slurm":
+        from interlace.cli.submitting import submitted_new  # noqa: PLC0415 (as below)
+
+        return submitted_new(sweep)
     from interlace.cli.measuring import measured_new  # noqa: PLC0415 (pandas, pyarrow: a mistake is told sooner)
 
     return measured_new(sweep)[0]

@@ -58,6 +58,7 @@ class Lane:
     """One node at work on one sweep. `worktrees` maps an arm's slug to its checkout (None: current folder).
 
     `gpus` is asked at the gate, `monitors` during runs: the source for each `monitor.source` that an arm names.
+    `ends_at` (unix seconds) is when the node is taken away: no round is begun that would not be over by then.
     `empty_mib` fills itself: the least memory (MiB) in use on each GPU (UUID) at any gate that found it empty.
     """
 
@@ -68,6 +69,7 @@ class Lane:
     environ: Mapping[str, str]
     observer: Observer
     monitors: Mapping[Source, GpuSource] = field(default_factory=dict)
+    ends_at: float | None = None
     empty_mib: dict[str, float] = field(default_factory=dict)
 
     def arm(self, run: Run) -> Arm:

@@ -13,10 +13,11 @@ from interlace import process
 from interlace.errors import UsageError
 from interlace.files import write_json
 from interlace.lane.runner import measure
-from interlace.records import attempts, close_cut, free_mib, remaining
+from interlace.node import node_name
+from interlace.records import attempts, close_cut, free_mib, read_plan, remaining
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from interlace.files import SweepDir
     from interlace.lane.lane import Lane
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 LONG_PAUSE_S = 600.0
 """After a pause longer than this the node has cooled: a burn-in run comes first again."""
+
+MARGIN = 1.1
+LAST_S = 20.0
+"""What a lane needs at its end: processes that go, records and reports that are written."""
 
 LEAST_FREE_MIB = 50.0
 """With less disk than this a run's files could not be written."""
@@ -33,12 +38,14 @@ def execute(lane: Lane, plan: Plan, extend: Callable[[Plan], Plan] = lambda plan
     """Measure what is left of the plan. A failed run is data: the loop goes on to its end.
 
     `extend` is asked after the last run whether rounds are to be added; the longer plan is written down before
-    any of its runs starts. Raises KeyboardInterrupt, after the running run has been ended and recorded, on Ctrl-C.
+    any of its runs starts. Where the lane's time does not suffice for the next round, the loop ends before it.
+    Raises KeyboardInterrupt, after the running run has been ended and recorded, on Ctrl-C.
     """
     records: list[RunRecord] = []
     while True:
-        records += _measure_left(lane, plan)
-        longer = extend(plan)
+        measured, in_time = _measure_left(lane, plan)
+        records += measured
+        longer = extend(plan) if in_time else plan
         if longer == plan:
             return records
         for extension in longer.extensions[len(plan.extensions) :]:
@@ -47,11 +54,15 @@ def execute(lane: Lane, plan: Plan, extend: Callable[[Plan], Plan] = lambda plan
         write_json(lane.sweep_dir.plan, plan)
 
 
-def _measure_left(lane: Lane, plan: Plan) -> list[RunRecord]:
+def _measure_left(lane: Lane, plan: Plan) -> tuple[list[RunRecord], bool]:
+    """Measure until nothing is left, or the lane's time does not suffice (False)."""
     left = _with_burn_in(lane.sweep_dir, plan, remaining(lane.sweep_dir, plan))
     total = len(plan.runs)
-    records = []
+    records: list[RunRecord] = []
     for position, run in enumerate(left):
+        if why := out_of_time(lane, left[position:]):
+            lane.observer.say(why)
+            return records, False
         _check_disk(lane)
         number = total - (len(left) - position) + 1
         steps = lane.arm(run).config.workload.steps or lane.arm(run).config.measure.window[1]
@@ -60,7 +71,37 @@ def _measure_left(lane: Lane, plan: Plan) -> list[RunRecord]:
         record = measure(lane, run)
         records.append(record)
         lane.observer.run_ends(record)
-    return records
+    return records, True
+
+
+def out_of_time(lane: Lane, left: Sequence[Run]) -> str | None:
+    """Say why the rest of the round must not be begun any more; None where there is time, or no limit.
+
+    A run takes as long as the longest of its arm did, else of any arm.
+    """
+    if lane.ends_at is None:
+        return None
+    rest = [run for run in left if run.round == left[0].round]
+    need_s = sum(_longest_s(lane, run.arm) for run in rest)
+    have_s = lane.ends_at - time.time()
+    if need_s * MARGIN + LAST_S <= have_s or need_s == 0:
+        return None
+    return (
+        f"{have_s:.0f} s are left of this job's time, and what is left of round {left[0].round} takes about "
+        f"{need_s:.0f} s: it is not begun; interlace resume {lane.sweep_dir.path} goes on with it in another job"
+    )
+
+
+def _longest_s(lane: Lane, arm: str) -> float:
+    plan = read_plan(lane.sweep_dir)
+    took = {
+        attempt.run.id: (attempt.run.arm, attempt.record.wall_s + attempt.record.gate_wait_s)
+        for run in plan.runs
+        for attempt in attempts(lane.sweep_dir, run)
+        if attempt.record is not None
+    }
+    own = [seconds for name, seconds in took.values() if name == arm]
+    return max(own or [seconds for _, seconds in took.values()], default=0.0)
 
 
 def close_cut_runs(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
@@ -81,13 +122,16 @@ def close_cut_runs(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
 
 
 def _with_burn_in(sweep_dir: SweepDir, plan: Plan, left: list[Run]) -> list[Run]:
-    """Put the burn-in run in front again when the last run lies long back."""
+    """Put the burn-in run in front again when the last run lies long back, or on another node."""
     done = [attempt.record for run in plan.runs for attempt in attempts(sweep_dir, run) if attempt.record]
     burn_in = [run for run in plan.runs if run.round == 0]
     if not left or not done or not burn_in or left[0] in burn_in:
         return left
-    pause_s = time.time() - max(record.started_at + record.wall_s for record in done)
-    return [*burn_in, *left] if pause_s > LONG_PAUSE_S else left
+    last = max(done, key=lambda record: record.started_at)
+    pause_s = time.time() - (last.started_at + last.wall_s)
+    places = [record.node for record in sorted(done, key=lambda record: record.started_at) if record.node]
+    moved = bool(places) and places[-1] != node_name()
+    return [*burn_in, *left] if pause_s > LONG_PAUSE_S or moved else left
 
 
 def _check_disk(lane: Lane) -> None:

@@ -29,6 +29,7 @@ from interlace.launch import build_launch, command_script
 from interlace.monitor.foreign import Sightings
 from interlace.monitor.sampler import Monitor
 from interlace.monitor.samples import write_samples
+from interlace.node import node_name
 from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
 from interlace.stats import describe
@@ -90,7 +91,9 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
         raise
     wall_s = time.monotonic() - started_s
     record = _read(arm, run, run_dir, launch, watched, returncode)
-    record = replace(record, attempt=number, started_at=started_at, wall_s=wall_s, gate_wait_s=gate.waited_s)
+    record = replace(
+        record, attempt=number, started_at=started_at, wall_s=wall_s, gate_wait_s=gate.waited_s, node=node_name()
+    )
     others_pct = others_cpu_pct(record, seen, children_cpu_s() - children_s)
     record = _with_node(replace(record, others_cpu_pct=others_pct), run_dir, proof, seen)
     record = replace(record, notes=(*record.notes, *_gate_notes(gate, stubborn)))

@@ -1,4 +1,4 @@
-"""A sweep folder as frames: where reporting, and any notebook, begins."""
+"""One sweep, read from disk; of a sweep of several lanes, their rounds side by side."""
 
 from __future__ import annotations
 
@@ -12,11 +12,16 @@ import pandas as pd
 from interlace.errors import UsageError
 from interlace.files import SweepDir, open_sweep_dir, read_json
 from interlace.history import node_key
+from interlace.lanes import read_lanes, sessions
+from interlace.loaded.join import Block, join
 from interlace.records import attempts, read_plan, read_steps
 from interlace.sweepfile import read_sweep
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlace.analyse import Analysis
+    from interlace.lanes import Lanes
     from interlace.records import Attempt
     from interlace.schema import Plan, RunRecord, Sweep
 
@@ -25,8 +30,9 @@ if TYPE_CHECKING:
 class LoadedSweep:
     """One sweep, read from disk. `tries` are all attempts of all runs, in the order of the plan.
 
-    `aa` is a sweep of two identical arms of the same session, whose spread is pooled into the intervals;
-    `other_window` replaces the window that the sweep was measured for.
+    `aa` is a sweep of two identical arms of the same session, whose spread is pooled into the intervals; `blocks` are
+    the lanes or pooled sweeps that it was put together from; `other_window` replaces the window that the sweep was
+    measured for.
     """
 
     sweep_dir: SweepDir
@@ -34,6 +40,7 @@ class LoadedSweep:
     plan: Plan
     tries: tuple[Attempt, ...]
     aa: LoadedSweep | None = None
+    blocks: tuple[Block, ...] = ()
     other_window: tuple[int, int] | None = None
 
     @property
@@ -104,6 +111,26 @@ class LoadedSweep:
         return self.sweep.names
 
 
+def _other_environments(lanes: Lanes, loaded: Sequence[LoadedSweep]) -> list[str]:
+    """Say which lanes ran under another interpreter, or other packages, than the sweep was submitted with."""
+    notes = []
+    for lane, one in zip(lanes.lanes, loaded, strict=True):
+        for session in sessions(one.sweep_dir):
+            names = sorted({*session.versions, *lanes.versions})
+            other = [name for name in names if session.versions.get(name) != lanes.versions.get(name)]
+            if session.python != lanes.python or other:
+                what = f" and other versions of {', '.join(other)}" if other else ""
+                where = f"lane {lane.number} on {session.node}"
+                notes.append(f"{where} ran under {session.python}{what}; submitted under {lanes.python}")
+    return list(dict.fromkeys(notes))
+
+
+def _lane_block(lane: LoadedSweep) -> Block:
+    nodes = dict.fromkeys(record.node for record in lane.records if record.node)
+    where = f" on {', '.join(nodes)}" if nodes else ""
+    return Block(str(lane.sweep_dir.path), f"lane {lane.sweep_dir.path.name}{where}")
+
+
 TWO = 2
 FEWEST_AA_ROUNDS = 4
 """Fewer rounds of identical arms tell less of the noise than the sweep itself (methodology 4.3)."""
@@ -133,6 +160,12 @@ def load(directory: str | Path, aa: str | Path | None = None, window: tuple[int,
 
 def _load(directory: Path) -> LoadedSweep:
     sweep_dir = open_sweep_dir(directory)
+    if (lanes := read_lanes(sweep_dir)) is not None:
+        loaded = [_load(sweep_dir.path / lane.folder) for lane in lanes.lanes]
+        sweep = read_sweep(sweep_dir)
+        sweep = replace(sweep, notes=(*sweep.notes, *_other_environments(lanes, loaded)))
+        whole = replace(join(loaded), sweep_dir=sweep_dir, sweep=sweep)
+        return replace(whole, blocks=tuple(_lane_block(one) for one in loaded))
     plan = read_plan(sweep_dir)
     tries = tuple(attempt for run in plan.runs for attempt in attempts(sweep_dir, run))
     return LoadedSweep(sweep_dir, read_sweep(sweep_dir), plan, tries)

@@ -1,0 +1,86 @@
+"""How every lane of a submitted sweep stands: from its records first, then from the queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interlace.errors import UsageError
+from interlace.files import read_json
+from interlace.lanes import LaneJob, lane_dir, read_lanes, sessions
+from interlace.records import attempts, is_finished, read_plan, remaining
+from interlace.slurm.queue import job_states
+
+if TYPE_CHECKING:
+    from interlace.files import SweepDir
+    from interlace.lanes import Session
+    from interlace.slurm.states import JobState
+
+
+@dataclass(frozen=True)
+class LaneState:
+    """One lane: its last job in the queue (None before it has one), what that job told, and its runs."""
+
+    lane: LaneJob
+    job: JobState | None
+    session: Session | None
+    done: int
+    total: int
+    left: int
+    now: str | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether its job waits or runs."""
+        if self.job is None or (self.session is not None and self.session.ended_at is not None):
+            return False
+        return not self.job.final
+
+
+def lane_states(sweep_dir: SweepDir) -> list[LaneState]:
+    """Look at every lane. Raises UsageError for a sweep without lanes."""
+    lanes = read_lanes(sweep_dir)
+    if lanes is None:
+        raise UsageError(f"{sweep_dir.path} was measured where it was started; it has no lanes")
+    last = {lane.job_ids[-1]: lane.submitted_at[-1] for lane in lanes.lanes if lane.job_ids}
+    jobs = job_states(list(last), last) if last else {}
+    return [_state(sweep_dir, lane, jobs) for lane in lanes.lanes]
+
+
+def _state(sweep_dir: SweepDir, lane: LaneJob, jobs: dict[str, JobState]) -> LaneState:
+    folder = lane_dir(sweep_dir, lane)
+    plan = read_plan(folder)
+    own = [one for one in sessions(folder) if lane.job_ids and one.job_id == lane.job_ids[-1]]
+    done = sum(is_finished(attempts(folder, run)) for run in plan.runs if run.round not in plan.repeated)
+    now = str(read_json(folder.state, dict).get("run")) if folder.state.is_file() else None
+    job = jobs.get(lane.job_ids[-1]) if lane.job_ids else None
+    session = own[-1] if own else None
+    total = sum(run.round not in plan.repeated for run in plan.runs)
+    return LaneState(lane, job, session, done, total, len(remaining(folder, plan)), now)
+
+
+UNHEARD_S = 60.0
+"""A lane writes of itself within seconds of its job's start."""
+
+
+def _unheard(state: LaneState) -> str:
+    """Say that a running job has not written into the sweep's folder: its node may not see it."""
+    job = state.job
+    if state.session is not None or job is None or job.state != "RUNNING" or (job.elapsed_s or 0.0) < UNHEARD_S:
+        return ""
+    return f"; it has written nothing yet: is the sweep's folder visible on {job.node}? see {state.lane.folder}/slurm"
+
+
+def told(state: LaneState) -> str:
+    """Write one lane in a line: job, where, how far, and what is odd."""
+    job = f"job {state.lane.job_ids[-1]}" if state.lane.job_ids else "not submitted"
+    where = f" on {state.session.node}" if state.session else ""
+    runs = f"{state.done} of {state.total} runs done"
+    if state.alive and state.job is not None:
+        now = f", now {state.now}" if state.now else ""
+        why = f" ({state.job.reason})" if state.job.reason and not state.session else ""
+        return f"lane {state.lane.number}: {job} {state.job.state.lower()}{why}{where}; {runs}{now}{_unheard(state)}"
+    if state.session is not None and state.session.ended is not None:
+        return f"lane {state.lane.number}: {job} {state.session.ended}{where}; {runs}"
+    word = state.job.state.lower() if state.job else "no job"
+    return f"lane {state.lane.number}: {job} ended without a word ({word}){where}; {runs}"
