@@ -69,7 +69,8 @@ def cancel(ids: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> tuple[str, ..
     _check(ids)
     if not ids:
         return ()
-    answer = ask(["scancel", *ids], timeout_s)
+    # Without --verbose it says nothing of jobs that it does not know.
+    answer = ask(["scancel", "--verbose", *ids], timeout_s)
     lines = [line for line in answer.stderr.splitlines() if line.strip()]
     unknown = [line for line in lines if "invalid job id" in line.lower()]
     # One that is just ending, or has ended, is where it was wanted.
@@ -80,7 +81,7 @@ def cancel(ids: Sequence[str], *, timeout_s: float = TIMEOUT_S) -> tuple[str, ..
         raise UsageError(
             f"cannot cancel {_named(ids)}: {what}; see what still runs with: squeue --me, then: scancel {ids[0]}"
         )
-    return tuple(one for one in ids if any(re.search(rf"\b{one}\b", line) for line in unknown))
+    return tuple(one for one in ids if any(re.search(rf"\b{re.escape(one)}\b", line) for line in unknown))
 
 
 def ask(argv: Sequence[str], timeout_s: float) -> Answer:
