@@ -117,7 +117,8 @@ def _start_accounts(cluster: SlurmCluster, daemons: contextlib.ExitStack, port: 
     installed = cluster.run("mariadb-install-db", "--no-defaults", "--user=root", data, "--skip-test-db", timeout_s=300)
     assert installed.returncode == 0, installed.stderr + installed.stdout
     argv = ["mariadbd", "--no-defaults", "--user=root", data, f"--socket={database}", "--skip-networking",
-            f"--pid-file={folder}/mariadb.pid", "--innodb-buffer-pool-size=64M"]  # fmt: skip
+            f"--pid-file={folder}/mariadb.pid", "--innodb-buffer-pool-size=64M",
+            "--innodb-lock-wait-timeout=900"]  # fmt: skip
     ping = ("mariadb-admin", "--no-defaults", f"--socket={database}", "ping")
     _start(cluster, daemons, argv, lambda: _succeeds(cluster, *ping))
     settings = {
@@ -146,7 +147,9 @@ def _configure(folder: Path, ports: Sequence[int], *, accounting: bool) -> None:
         "Gres=gpu:2 State=UNKNOWN\n"
         for node, port in zip(NODES, ports[2:], strict=True)
     )
-    storage = f"slurmdbd\nAccountingStorageHost=localhost\nAccountingStoragePort={ports[1]}" if accounting else "none"
+    # The "pass" of a slurmdbd is the socket of its munge.
+    database = f"Host=localhost\nAccountingStoragePort={ports[1]}\nAccountingStoragePass={folder}/munge.sock"
+    storage = f"slurmdbd\nAccountingStorage{database}" if accounting else "none"
     (folder / "slurm.conf").write_text(f"""\
 ClusterName=test
 SlurmctldHost=localhost(127.0.0.1)
@@ -185,7 +188,8 @@ def _start(
     cluster: SlurmCluster, daemons: contextlib.ExitStack, argv: Sequence[str], ready: Callable[[], bool]
 ) -> None:
     """Start a daemon in the foreground, have it ended with the block, and wait until it is ready."""
-    with (cluster.path / f"{argv[0]}{argv[-1].lstrip('-')[:2]}.log").open("wb") as log:
+    number = len(list(cluster.path.glob("daemon*.log")))
+    with (cluster.path / f"daemon{number}-{argv[0]}.log").open("wb") as log:
         child = subprocess.Popen(
             list(argv), env=cluster.env, cwd=cluster.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
             start_new_session=True,
