@@ -17,7 +17,7 @@ from interlace.arms import build_sweep
 from interlace.checkout import range_axis, resolve_commits
 from interlace.errors import ConfigError, UsageError
 from interlace.launch import build_launch
-from interlace.slurm.environment import inside_job, on_node_of_job
+from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ def _allocation(config: SweepConfig) -> list[str]:
             "measured; start it there (srun --nodes=1 --ntasks=1 --cpus-per-task=N --pty interlace sweep ...), or "
             "give launchers=slurm"
         )
+    if why := refuse_layout(os.environ, config.ranks.kind, config.ranks.nproc_per_node):
+        raise UsageError(why)
     return [f"measured inside SLURM job {job}, which is the lane"]
 
 

@@ -9,11 +9,13 @@ from interlace.errors import UsageError
 from interlace.files import read_json
 from interlace.lanes import LaneJob, lane_dir, read_lanes, sessions
 from interlace.records import attempts, is_finished, read_plan, remaining
+from interlace.slurm.outcome import ENDED
 from interlace.slurm.queue import job_states
+from interlace.slurm.waiting import waits_for
 
 if TYPE_CHECKING:
     from interlace.files import SweepDir
-    from interlace.lanes import Session
+    from interlace.lanes import Lanes, Session
     from interlace.slurm.states import JobState
 
 
@@ -43,8 +45,20 @@ def lane_states(sweep_dir: SweepDir) -> list[LaneState]:
     if lanes is None:
         raise UsageError(f"{sweep_dir.path} was measured where it was started; it has no lanes")
     last = {lane.job_ids[-1]: lane.submitted_at[-1] for lane in lanes.lanes if lane.job_ids}
-    jobs = job_states(list(last), last) if last else {}
+    jobs = job_states(list(last), last, last_seen_at=_last_seen(sweep_dir, lanes)) if last else {}
     return [_state(sweep_dir, lane, jobs) for lane in lanes.lanes]
+
+
+def _last_seen(sweep_dir: SweepDir, lanes: Lanes) -> dict[str, float]:
+    """Return when each lane's last job was last heard of: the files that it wrote tell."""
+    seen = {}
+    for lane in lanes.lanes:
+        folder = lane_dir(sweep_dir, lane)
+        files = [folder.state, *(folder.path / "sessions").glob("*.json"), *folder.runs.glob("*/record.json")]
+        moments = [path.stat().st_mtime for path in files if path.is_file()]
+        if lane.job_ids and moments:
+            seen[lane.job_ids[-1]] = max(moments)
+    return seen
 
 
 def _state(sweep_dir: SweepDir, lane: LaneJob, jobs: dict[str, JobState]) -> LaneState:
@@ -78,9 +92,17 @@ def told(state: LaneState) -> str:
     runs = f"{state.done} of {state.total} runs done"
     if state.alive and state.job is not None:
         now = f", now {state.now}" if state.now else ""
-        why = f" ({state.job.reason})" if state.job.reason and not state.session else ""
+        reason = waits_for(state.job.reason) if state.session is None else None
+        why = f" ({reason})" if reason else ""
         return f"lane {state.lane.number}: {job} {state.job.state.lower()}{why}{where}; {runs}{now}{_unheard(state)}"
     if state.session is not None and state.session.ended is not None:
         return f"lane {state.lane.number}: {job} {state.session.ended}{where}; {runs}"
-    word = state.job.state.lower() if state.job else "no job"
-    return f"lane {state.lane.number}: {job} ended without a word ({word}){where}; {runs}"
+    if state.job is None:
+        return f"lane {state.lane.number}: {job}; {runs}"
+    return f"lane {state.lane.number}: {job} ended without a word: {_reason(state.job)}{where}; {runs}"
+
+
+def _reason(job: JobState) -> str:
+    """Say what Slurm's last word on a job means that wrote none of its own."""
+    meaning = ENDED.get(job.state, ("", "it was killed, or ended before it could write"))[1]
+    return f"{meaning} (Slurm: {job.state})"

@@ -1,0 +1,207 @@
+"""Sweeps on a real two-node Slurm, as a user of a cluster types them. The trainer has no torch, so that it is quick."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.slurm.cluster import SlurmCluster
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_env")]
+
+TRAINER = """
+import sys, time
+from interlace.recorder import StepRecorder
+with StepRecorder() as recorder:
+    for _ in range(10):
+        time.sleep(float(sys.argv[1]))
+        recorder.step()
+"""
+
+
+class User:
+    """A shell on the login node, in a folder of its own."""
+
+    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        (folder / "train.py").write_text(TRAINER)
+
+    def interlace(self, *arguments: str, timeout_s: float = 180.0) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "interlace", *arguments], cwd=self.folder, env=self.cluster.env,
+            capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def sweep(self, *arguments: str, step_s: str = "0.02,0.03") -> subprocess.CompletedProcess[str]:
+        commands = ",".join(f"'python {self.folder}/train.py {one}'" for one in step_s.split(","))
+        return self.interlace(
+            "sweep", "launchers=slurm", "launchers@ranks=plain", "workload=command", f"workload.command={commands}",
+            "workload.steps=10", "measure.window=[2,10]", "gate=off", "launchers.poll_s=0.5",
+            "launchers.timeout_min=10", *arguments,
+        )  # fmt: skip
+
+    @property
+    def path(self) -> Path:
+        (found,) = (self.folder / "outputs" / "command").iterdir()
+        return found
+
+    def lane(self, number: int = 0) -> Path:
+        return self.path / "lanes" / str(number)
+
+    def sessions(self, number: int = 0) -> list[dict[str, Any]]:
+        found = [json.loads(path.read_text()) for path in (self.lane(number) / "sessions").glob("*.json")]
+        return sorted(found, key=lambda one: one["started_at"])
+
+    def until(self, done: Callable[[], bool], timeout_s: float = 60.0) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not done():
+            assert time.monotonic() < deadline, "it did not come to that in time"
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def user(slurm_cluster: SlurmCluster, tmp_path: Path) -> User:
+    return User(slurm_cluster, tmp_path)
+
+
+def records(lane: Path) -> int:
+    return len(list(lane.glob("runs/*/record.json")))
+
+
+def test_two_lanes_measure_on_two_nodes_and_are_reported_as_one(user: User) -> None:
+    ended = user.sweep("launchers.lanes=2", "rounds=2", "launchers.gpus_per_node=2")
+
+    assert ended.returncode == 0, ended.stderr
+    assert {one["node"] for number in (0, 1) for one in user.sessions(number)} == {"n0", "n1"}
+    report = json.loads((user.path / "report.json").read_text())
+    assert [arm["runs"] for arm in report["arms"]] == [4, 4]
+    (compared,) = [arm["comparison"] for arm in report["arms"] if arm["comparison"]]
+    assert compared["verdict"] == "slower"
+    assert 1.3 < compared["ratio"] < 1.6
+    assert compared["confidence"] == 0.95
+    (blocks,) = [note for note in compared["notes"] if note.startswith("ratio by block")]
+    assert "lane 0 on n" in blocks
+    assert "lane 1 on n" in blocks
+    placement = json.loads(next(user.lane().glob("runs/001-*/placement.json")).read_text())
+    assert placement[0]["cuda_visible_devices"] == "0,1"
+    first = [json.loads((user.lane(number) / "plan.json").read_text())["seed"] for number in (0, 1)]
+    assert first == [0, 1]
+
+
+def test_a_cancelled_lane_ends_cleanly_and_is_resumed_with_what_is_left(user: User) -> None:
+    assert user.sweep("rounds=2", "launchers.wait=false", step_s="0.3,0.35").returncode == 0
+    user.until(lambda: records(user.lane()) == 1)
+    running = user.interlace("status", str(user.path))
+    cancelled = user.interlace("cancel", str(user.path))
+    user.until(lambda: user.sessions()[0]["ended"] is not None)
+    kept = next(user.lane().glob("runs/000-*/record.json")).read_bytes()
+    again = user.interlace("cancel", str(user.path))
+
+    resumed = user.interlace("resume", str(user.path))
+    user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
+    reported = user.interlace("report", str(user.path))
+
+    assert "running on n" in running.stdout
+    assert "is cancelled" in cancelled.stdout
+    assert user.sessions()[0]["ended"] == "interrupted"
+    assert again.stdout == "no job of this sweep waits or runs\n"
+    assert resumed.returncode == 0, resumed.stderr
+    assert next(user.lane().glob("runs/000-*/record.json")).read_bytes() == kept
+    assert "2 of 2 rounds complete" in reported.stdout
+
+
+def test_a_lane_begins_nothing_that_its_time_does_not_suffice_for(user: User) -> None:
+    ended = user.sweep("rounds=2", "launchers.timeout_min=1", "launchers.slurm_signal_delay_s=1")
+
+    assert ended.returncode == 1
+    assert records(user.lane()) == 1  # the burn-in, which says how long a run takes
+    assert user.sessions()[0]["ended"] == "out of time"
+    assert "go on: interlace resume" in ended.stderr
+
+
+def test_a_lane_that_comes_to_another_node_measures_its_cut_round_anew(user: User) -> None:
+    assert user.sweep("rounds=2", "launchers.wait=false", step_s="0.3,0.35").returncode == 0
+    user.until(lambda: records(user.lane()) == 2)
+    user.interlace("cancel", str(user.path))
+    user.until(lambda: user.sessions()[0]["ended"] is not None)
+    first = user.sessions()[0]["node"]
+    user.cluster.run("scontrol", "update", f"nodename={first}", "state=drain", "reason=test")
+    try:
+        user.interlace("resume", str(user.path))
+        user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
+    finally:
+        user.cluster.run("scontrol", "update", f"nodename={first}", "state=resume")
+    reported = user.interlace("report", str(user.path))
+
+    second = user.sessions()[-1]["node"]
+    assert second != first
+    assert f"round 3 was added: it repeats round 1: its lane moved from {first} to {second}" in reported.stdout
+    nodes: dict[int, set[str]] = {}
+    for path in user.lane().glob("runs/*/record.json"):
+        record = json.loads(path.read_text())
+        if record["status"] == "ok":
+            nodes.setdefault(record["run"]["round"], set()).add(record["node"])
+    assert nodes[0] == {first, second}
+    assert nodes[2] == nodes[3] == {second}
+    assert "2 of 2 rounds complete" in reported.stdout
+
+
+def test_a_lane_whose_node_goes_down_is_told_and_resumed(user: User) -> None:
+    assert user.sweep("rounds=1", "launchers.wait=false", step_s="0.3,0.35").returncode == 0
+    user.until(lambda: records(user.lane()) == 1)
+    node = user.sessions()[0]["node"]
+    user.cluster.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+    try:
+        user.until(lambda: "running" not in user.interlace("status", str(user.path)).stdout.splitlines()[0])
+        lost = user.interlace("status", str(user.path))
+    finally:
+        user.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
+    user.interlace("resume", str(user.path))
+    user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
+
+    assert "lane 0: job" in lost.stdout
+    assert len(user.sessions()) == 2
+    assert "1 of 1 rounds complete" in user.interlace("report", str(user.path)).stdout
+
+
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("launchers.slurm_partition=nope", "partition"),
+        ("launchers.gpus_per_node=9", "node configuration"),
+        ("launchers.slurm_partitoin=short", "did you mean 'launchers.slurm_partition'?"),
+        ("+launchers.slurm_additional_parameters={foo: 1}", "--foo"),
+        ("launchers.nodes=2", "lanes of several nodes are not there yet"),
+    ],
+)
+def test_what_cannot_be_submitted_is_one_clear_error(user: User, argument: str, said: str) -> None:
+    ended = user.sweep("rounds=1", argument)
+
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_plan_shows_the_script_and_submits_nothing(user: User) -> None:
+    shown = user.interlace(
+        "plan",
+        "launchers=slurm",
+        "launchers.lanes=2",
+        "launchers.slurm_partition=short",
+        "launchers.slurm_setup=[date]",
+    )
+
+    assert shown.returncode == 0, shown.stderr
+    for line in ("#SBATCH --partition=short", "#SBATCH --exclusive", "#SBATCH --no-requeue", "date", "2 lanes"):
+        assert line in shown.stdout
+    assert user.cluster.run("squeue", "-h").stdout == ""
+    assert not (user.folder / "outputs").exists()
