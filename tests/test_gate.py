@@ -80,6 +80,15 @@ def test_memory_that_the_last_run_left_is_not_drained_even_under_the_general_lim
     assert judge(evidence, GateConfig(), {"GPU-2": 3.0}) == ()
 
 
+def test_a_gpu_that_could_be_read_before_and_cannot_be_now_is_not_taken_for_idle() -> None:
+    lost = GateEvidence(0.0, (GpuState(0, "GPU-1", "unknown", "memory_unavailable", why={"gpu": "GPU is lost"}),))
+
+    assert judge(lost, GateConfig(), {"GPU-1": 3.0}) == (
+        "GPU 0: its memory could be read before and cannot be now (GPU is lost)",
+    )
+    assert judge(lost, GateConfig(), {}) == ()
+
+
 def test_a_hot_gpu_and_little_memory_are_reasons_to_wait() -> None:
     evidence = GateEvidence(
         0.0, (GpuState(2, "GPU-1", "idle", None, 3.0, 0.0, temperature_c=83.0),), mem_available_mib=700.0

@@ -28,6 +28,7 @@ from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -379,11 +380,18 @@ def _troubles(loaded: LoadedSweep) -> list[Trouble]:
             loaded.sweep.names[one.run.arm],
             one.record.status,
             one.record.cause.message if one.record.cause else "",
-            f"see runs/{one.path.name}/{'stderr.log' if (one.path / 'stderr.log').is_file() else ''}",
+            f"see runs/{one.path.name}/{_evidence(one.path, one.record)}",
         )
         for one in loaded.tries
         if one.record is not None and one.record.status != "ok" and one not in loaded.used
     ]
+
+
+def _evidence(path: Path, record: RunRecord) -> str:
+    """Name the file that shows why a run is not ok."""
+    if record.status == "disturbed":
+        return "gate.json" if record.cause is not None and record.cause.code == "gate" else "record.json"
+    return "stderr.log" if (path / "stderr.log").is_file() else ""
 
 
 def _plan_notes(loaded: LoadedSweep) -> list[str]:

@@ -111,6 +111,9 @@ def _explain(error: BaseException) -> str:
     text = re.sub(r"\n*(Config search path:.*|See https://hydra\.cc.*)", "", text, flags=re.DOTALL)
     if text.startswith("Error parsing override") and "missing EQUAL" in text:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
+    if "no viable alternative" in text or "mismatched input" in text:
+        # Hydra's grammar: what stands inside brackets needs quotes of its own where it holds = : , or brackets.
+        return f"{text.splitlines()[0]}; quote values twice, for the shell and inside: \"ranks.args=['--a=b']\""
     return text
 
 

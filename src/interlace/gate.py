@@ -184,6 +184,9 @@ def _gpu_reasons(state: GpuState, config: GateConfig, empty_mib: float | None) -
         found.append(
             f"{name}: {state.used_mib:.0f} MiB in use, {empty_mib:.0f} when it was empty: not drained ({limit})"
         )
+    if state.used_mib is None and empty_mib is not None:
+        why = "; ".join(state.why.values()) or "no answer"
+        found.append(f"{name}: its memory could be read before and cannot be now ({why})")
     if state.utilization_pct is not None and state.utilization_pct > config.gpu_utilization_pct:
         limit = f"gate.gpu_utilization_pct={config.gpu_utilization_pct:g}"
         found.append(f"{name}: {state.utilization_pct:.0f} % busy ({limit})")

@@ -88,7 +88,7 @@ def _told(
 ) -> str:  # fmt: skip
     parts = [
         f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}",
-        f"GPU {gpu}" if gpu else "no GPU",
+        f"GPU {gpu}" if gpu else "no GPU known",
         None if node is None else f"NUMA node {node}",
         f"CPUs {cpus}" if cpus else "CPUs not read back",
         bound,

@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+def printable(text: str, most: int = 200) -> str:
+    """Make foreign text safe to print in one line: control characters and what no terminal shows become `?`."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)[:most]
+
+
 def first_of(names: Sequence[str], shown: int) -> str:
     """Name the first few of many, as in `a, b, c and 4 more`."""
     more = len(names) - shown

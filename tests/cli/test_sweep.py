@@ -354,6 +354,15 @@ def test_inside_an_allocation_its_node_is_the_lane_and_a_login_node_is_not_measu
     assert "note: measured inside SLURM job 12, which is the lane" in accepted.stdout
 
 
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "interlace", "doctor"]
+    with open("/dev/full", "w") as full:  # noqa: PTH123 (no file: every write to it fails)
+        ended = subprocess.run(argv, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, check=False)
+
+    assert ended.returncode == 2
+    assert ended.stderr == b"interlace: error: there is no room left to write (a full disk, or the output's)\n"
+
+
 def test_an_unknown_command_suggests_the_nearest(tmp_path: Path) -> None:
     ended = interlace("sweeep", cwd=tmp_path)
 

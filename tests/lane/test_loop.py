@@ -14,6 +14,7 @@ import pytest
 
 from interlace import process
 from interlace.arms import name_slugs
+from interlace.errors import UsageError
 from interlace.extend import extended
 from interlace.files import SweepDir, write_json
 from interlace.lane import loop as execute_module
@@ -184,6 +185,43 @@ def test_several_processes_of_ours_on_one_gpu_are_said() -> None:
     result = MonitorResult("fake", 0.0, 0.0, 0.2, {}, (GpuSeen("GPU-1", 0, 1.0, 1.0),), (*seen, alone))
 
     assert crowded(result) == ("GPU 0: 2 processes of ours computed there; its peak memory holds them all",)
+
+
+def test_whom_a_warning_gate_saw_is_named_on_the_run_however_short_it_is(tmp_path: Path, trainer: Path) -> None:
+    held, plan = lane(tmp_path, ("a", config(f"python {trainer} 5 0.001", gate=GateConfig("warn"))))
+    idle = [GpuSample(0.0, "GPU-1", 3.0, 0.0)]
+    gpus = FakeGpus([Gpu(0, "GPU-1", "0000:1b:00.0")], [idle], [ANOTHER, ProcessList()])
+
+    (record,) = execute(replace(held, gpus=gpus), plan)
+
+    assert record.status == "ok"
+    assert [(one.pid, one.index) for one in record.foreign] == [(os.getppid(), 0)]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk, which needs root")
+def test_a_disk_that_a_run_fills_is_one_sentence_and_the_run_is_measured_again(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if mounted.returncode != 0:
+        pytest.skip(f"no mounts here: {mounted.stderr.decode().strip()}")
+    try:
+        fill = f"""
+try:
+    with open({str(disk / "filler")!r}, "wb") as filler:
+        filler.write(b"0" * 80_000_000)
+except OSError:
+    pass
+"""
+        held, plan = lane(disk, ("a", config(script(tmp_path, SPINNING + fill))))
+        with pytest.raises(UsageError, match=r"000-r1-a cannot be written .*interlace resume"):
+            execute(held, plan)
+        (disk / "filler").unlink()
+        assert remaining(held.sweep_dir, plan) == list(plan.runs)
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
 def test_what_others_used_of_the_cpus_is_the_load_that_was_not_the_runs(tmp_path: Path, trainer: Path) -> None:

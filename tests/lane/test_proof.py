@@ -128,6 +128,17 @@ def test_another_layer_that_put_a_rank_away_from_its_gpu_is_named() -> None:
     assert doubts([rank]) == ["rank 0: srun (--cpu-bind) put it on CPUs 64-95; its GPU is near CPUs 0-31"]
 
 
+def test_a_policy_or_a_scope_that_was_not_applied_is_a_doubt() -> None:
+    rank = rank_of()
+    rank["binding"] |= {"memory_asked": "bind", "memory": "off", "memory_reason": "one NUMA node has memory"}
+    rank["binding"] |= {"scope_asked": "cores", "scope": "node", "reason": "fewer cores than ranks"}
+
+    assert doubts([rank]) == [
+        "rank 0: numa.memory=bind is not applied: one NUMA node has memory",
+        "rank 0: numa.scope=cores is not applied: fewer cores than ranks",
+    ]
+
+
 def test_a_program_that_bound_itself_is_told() -> None:
     free = {**rank_of(cpus_allowed="0-15"), "binding": {"action": "unpinned", "reason": "off"}}
 

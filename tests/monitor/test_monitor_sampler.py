@@ -11,8 +11,9 @@ import pytest
 
 from interlace.monitor.cpu import CpuTimes, busy_over, busy_pct, cpu_times, mem_available_mib
 from interlace.monitor.fake import FakeGpus
+from interlace.monitor.foreign import Sightings
 from interlace.monitor.off import NoGpus
-from interlace.monitor.readings import Gpu, GpuReadError, GpuSample
+from interlace.monitor.readings import Gpu, GpuProcess, GpuReadError, GpuSample, ProcessList
 from interlace.monitor.sampler import Monitor, MonitorResult
 from interlace.monitor.samples import write_samples
 from interlace.schema import GpuSeen
@@ -57,7 +58,20 @@ def test_memory_that_was_never_readable_has_no_peak_and_is_noted_once() -> None:
     result = watched([holding(None)], ticks=3)
 
     assert (result.gpus[0].peak_mib, result.gpus[0].reason) == (None, "memory was never readable during the run")
-    assert result.notes == ("GPU 0: memory_used_mib not available: [N/A]",)
+    assert result.notes == ("GPU 0: memory_used_mib not available: [N/A]", "GPU 1: GPU is lost")
+
+
+def test_a_run_of_a_moment_has_a_look_at_its_start_and_one_at_its_end() -> None:
+    listed = ProcessList((GpuProcess(7, "GPU-1", "other", 9.0),))
+    monitor = Monitor(
+        FakeGpus(GPUS, [holding(9.0)], [listed]), 0.01, sightings=Sightings(lambda _: "foreign"), idle_mib={}
+    )
+    monitor.start()
+    time.sleep(0.1)
+
+    (seen,) = monitor.stop().sightings
+
+    assert (seen.pid, seen.looks) == (7, 2)
 
 
 def test_a_baseline_from_the_gate_is_used_without_asking_again() -> None:
@@ -77,7 +91,7 @@ def test_a_sampler_that_fails_never_reaches_the_run_and_goes_on() -> None:
     result = watched(script, ticks=4)
 
     assert result.missed >= 2
-    assert set(result.notes) == {"a sample failed: boom", "a sample failed: no answer"}
+    assert set(result.notes) == {"a sample failed: boom", "a sample failed: no answer", "GPU 1: GPU is lost"}
     assert result.gpus[0].peak_mib == 2.0
 
 

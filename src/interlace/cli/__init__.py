@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
 import sys
 from importlib import import_module
@@ -48,6 +49,7 @@ def _dispatch(command: str, rest: list[str]) -> int:
         return 2
     try:
         code: int = import_module(COMMANDS[command][0]).run(rest)
+        sys.stdout.flush()
     except InterlaceError as error:
         sys.stderr.write(f"interlace: error: {error}\n")
         return error.exit_code
@@ -58,6 +60,12 @@ def _dispatch(command: str, rest: list[str]) -> int:
         # The reader of a pipe went away (`| head`); Python would complain again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered cannot be written
+        sys.stderr.write("interlace: error: there is no room left to write (a full disk, or the output's)\n")
+        return 2
     return code
 
 

@@ -131,8 +131,9 @@ def _split(argv: list[str]) -> tuple[dict[str, str], dict[str, str]]:
             raise UsageError(f"{word!r}: expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}")
         target = options if key in OPTIONS else named
         if key in target:
-            what = "option" if key in OPTIONS else "arm"
-            raise UsageError(f"the {what} {key!r} is given twice: name its logs once, separated by commas")
+            if key in OPTIONS:
+                raise UsageError(f"the option {key!r} is given twice: {target[key]} and {value}; give one")
+            raise UsageError(f"the arm {key!r} is given twice: name its logs once, separated by commas")
         target[key] = value
     return options, named
 

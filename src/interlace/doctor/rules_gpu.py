@@ -84,7 +84,8 @@ def _none(facts: NodeFacts) -> Finding:
     reason = facts.node.gpu_source_reason
     signs = facts.signs
     broken = any(re.search(pattern, reason, re.IGNORECASE) for pattern, _ in _BROKEN)
-    if not (signs.proc_driver or signs.pci_bus_ids or broken):
+    garbled = "nvidia-smi" in reason and "cannot start nvidia-smi" not in reason
+    if not (signs.proc_driver or signs.pci_bus_ids or broken or garbled):
         return ok("GPUs", f"none ({reason}): the quickstart and other CPU ranks work")
     seen = "the driver is in /proc" if signs.proc_driver else "the driver does not answer"
     if signs.pci_bus_ids:
@@ -121,8 +122,9 @@ def _slices(inventory: list[Gpu]) -> Iterator[Finding]:
 
 def _one(state: GpuState, gpu: Gpu | None, sample: GpuSample | None, facts: NodeFacts) -> Finding:
     name = _name(state, gpu)
-    if gpu is not None and "gpu" in gpu.reasons:
-        return problem(name, gpu.reasons["gpu"], _LOST)
+    silent = sample is None and bool(facts.samples)
+    if gpu is not None and ("gpu" in gpu.reasons or silent):
+        return problem(name, gpu.reasons.get("gpu", "it is there, and does not answer"), _LOST)
     values = _values(state, sample, facts)
     cool = replace(state, temperature_c=None)
     alone = replace(facts.gate, gpus=(cool,), cpu_busy_pct=None, mem_available_mib=None, unreadable=None)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING
 from interlace import process
 from interlace.lane.runlog import read_ranks
 from interlace.monitor.foreign import LEAST_LOOKS, foreigners
-from interlace.schema import Cause
+from interlace.schema import Cause, Foreigner
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from interlace.gate import GateResult
     from interlace.monitor.sampler import MonitorResult
-    from interlace.schema import Foreigner, RunRecord
+    from interlace.schema import RunRecord
     from interlace.settings import GateConfig
 
 SHOWN = 3
@@ -48,6 +49,19 @@ def foreigners_of(seen: MonitorResult, run_dir: Path) -> tuple[Foreigner, ...]:
     own_ranks = Counter(str(gpu["uuid"]) for gpu in gpus if gpu.get("uuid"))
     index_of = {gpu.uuid: gpu.index for gpu in seen.gpus}
     return foreigners(seen.sightings, index_of, own_ranks, host_pids=process.has_host_pids())
+
+
+def with_those_at_the_gate(foreign: tuple[Foreigner, ...], gate: GateResult) -> tuple[Foreigner, ...]:
+    """Add those whom the gate saw just before the run and passed over; short runs see nobody twice."""
+    known = {(one.pid, one.uuid) for one in foreign}
+    states = gate.evidence.gpus if gate.evidence is not None and gate.reasons else ()
+    there = tuple(
+        Foreigner(process.pid, process.name, state.uuid, state.index, 0.0, 0.0, process.used_mib)
+        for state in states
+        for process in state.processes
+        if process.owner != "own" and (process.pid, state.uuid) not in known
+    )
+    return (*foreign, *there)
 
 
 def crowded(seen: MonitorResult) -> tuple[str, ...]:

@@ -159,6 +159,12 @@ def _doubts_of(rank: Mapping[str, Any]) -> list[str]:
         for mask in seen["worker_cpus_allowed"]
         if _differ(mask, seen["cpus_allowed"])
     ]
+    asked = binding.get("memory_asked")
+    if asked not in (None, "off") and binding.get("memory") == "off":
+        texts.append(f"numa.memory={asked} is not applied: {binding.get('memory_reason') or 'no reason recorded'}")
+    scope = binding.get("scope_asked")
+    if scope not in (None, "node") and binding.get("scope") != scope:
+        texts.append(f"numa.scope={scope} is not applied: {binding.get('reason') or 'bound to its node instead'}")
     expected = (binding.get("gpu") or {}).get("uuid")
     if expected and seen.get("gpu_uuid") and seen["gpu_uuid"] != expected:
         texts.append(f"computes on GPU {seen['gpu_uuid']}, its visible devices say {expected}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,7 +13,14 @@ from interlace.errors import InterlaceError, LaunchError, UsageError
 from interlace.files import read_json, write_json, write_text
 from interlace.gate import wait_until_idle
 from interlace.lane.causes import RETRYABLE, Ending, judge
-from interlace.lane.others import children_cpu_s, crowded, disturbed, foreigners_of, others_cpu_pct
+from interlace.lane.others import (
+    children_cpu_s,
+    crowded,
+    disturbed,
+    foreigners_of,
+    others_cpu_pct,
+    with_those_at_the_gate,
+)
 from interlace.lane.proof import Proof, doubts
 from interlace.lane.runlog import (
     Found,
@@ -37,7 +45,7 @@ from interlace.stats.run import block_steps
 from interlace.steplog import slowest_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
 
     from interlace.gate import GateResult
@@ -63,11 +71,25 @@ class Took:
 def measure(lane: Lane, run: Run) -> RunRecord:
     """Measure one run. A run that fails gives a record like any other; only an interrupt is raised."""
     for _ in range(RETRIES):
-        record = _attempt(lane, run)
+        with _told_when_unwritable(lane, run):
+            record = _attempt(lane, run)
         if record.cause is None or record.cause.code not in RETRYABLE or record.steps_seen:
             return record
         lane.observer.say(f"{run.id}: {record.cause.message}; started anew")
-    return _attempt(lane, run)
+    with _told_when_unwritable(lane, run):
+        return _attempt(lane, run)
+
+
+@contextlib.contextmanager
+def _told_when_unwritable(lane: Lane, run: Run) -> Iterator[None]:
+    """Turn a disk that is full or gone into one sentence; the run is measured again when it is resumed."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"{run.id} cannot be written ({error.strerror or error}); the run was ended. "
+            f"When there is room in {lane.sweep_dir.path}: interlace resume {lane.sweep_dir.path}"
+        ) from error
 
 
 def _attempt(lane: Lane, run: Run) -> RunRecord:
@@ -96,6 +118,7 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
     )
     others_pct = others_cpu_pct(record, seen, children_cpu_s() - children_s)
     record = _with_node(replace(record, others_cpu_pct=others_pct), run_dir, proof, seen)
+    record = replace(record, foreign=with_those_at_the_gate(record.foreign, gate))
     record = replace(record, notes=(*record.notes, *_gate_notes(gate, stubborn)))
     record = disturbed(record, arm.config.gate)
     own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gate.waited_s)
@@ -166,11 +189,6 @@ def _run(
             watched = watch(child, limits, count, progress)
     except LaunchError as error:
         return Watched("itself", cannot_start=str(error)), None, [], monitor.stop()
-    except OSError as error:
-        raise UsageError(
-            f"{run_dir} cannot be written ({error.strerror}); the run was ended. "
-            f"When it can: interlace resume {lane.sweep_dir.path}"
-        ) from error
     finally:
         seen = monitor.stop()
     return watched, child.popen.returncode, child.stubborn, seen
@@ -183,7 +201,7 @@ def _not_started(run: Run, number: int, run_dir: Path, why: str) -> RunRecord:
 
 
 def _interrupted(run: Run, number: int, started_at: float) -> RunRecord:
-    cause = Cause("interrupted", "Interlace was asked to stop while this run was on")
+    cause = Cause("interrupted", "Interlace was asked to stop while this run was on, or waited")
     return RunRecord(run, number, "interrupted", started_at, time.time() - started_at, None, cause)
 
 

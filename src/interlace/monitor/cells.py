@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from interlace.wording import printable
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,6 +25,7 @@ _TO_STANDARD_UNIT = {
     "mw": 1e-3,
     "c": 1.0,
 }
+MOST_CHARS = 80
 _BUS_ID = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
 _UNIT_OF_A_COLUMN = re.compile(r"\s*\[[^\]]*\]\s*$")
 
@@ -73,7 +76,7 @@ def number(text: str | None) -> Cell:
     match = _NUMBER.fullmatch(stripped)
     scale = _TO_STANDARD_UNIT.get(match[2].lower()) if match else None
     if match is None or scale is None:
-        return Cell(None, stripped or "empty cell")
+        return Cell(None, printable(stripped, MOST_CHARS) or "empty cell")
     return Cell(float(match[1]) * scale, None)
 
 
@@ -83,7 +86,7 @@ def mask(text: str | None) -> tuple[int | None, str | None]:
     try:
         return int(stripped, 16 if stripped.lower().startswith("0x") else 10), None
     except ValueError:
-        return None, stripped or "empty cell"
+        return None, printable(stripped, MOST_CHARS) or "empty cell"
 
 
 def throttle_names(bits: int | None) -> tuple[str, ...] | None:

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from interlace.errors import InterlaceError
+from interlace.wording import printable
 
 
 class GpuReadError(InterlaceError):
     """The GPUs could not be read at all. `code` is a short word, the text carries the raw first line."""
 
     def __init__(self, code: str, message: str, bus_id: str | None = None) -> None:
-        super().__init__(message)
+        super().__init__(printable(message))
         self.code = code
         self.bus_id = bus_id
 

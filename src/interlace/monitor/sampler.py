@@ -130,16 +130,24 @@ class Monitor:
         """End the sampling and return what was seen. Waits at most a second for a sample in flight."""
         self._stopping.set()
         self._thread.join(_JOIN_TIMEOUT_S)
-        if self._thread.is_alive():
+        if not self._thread.is_alive():
+            self._last_look()
+        else:
             self._note(f"{self._source.kind} did not answer when the run ended; its sampler was left behind")
         columns = self._rows.columns()
+        gpus = gpus_seen(self._gpus, self._idle_mib or {}, columns)
+        for gpu in gpus:
+            name = self._name(gpu.uuid)
+            told = any(note.startswith(f"{name}: memory") for note in self._notes)
+            if gpu.reason is not None and self._ask_gpus and not told:
+                self._note(f"{name}: {gpu.reason}")
         return MonitorResult(
             self._source.kind,
             self._started_at,
             self._started_s,
             self._interval_s,
             columns,
-            gpus_seen(self._gpus, self._idle_mib or {}, columns),
+            gpus,
             self._sightings.all() if self._sightings else (),
             busy_pct(self._first_cpu, cpu_times(self._proc)),
             self._own_cpu_s,
@@ -194,6 +202,15 @@ class Monitor:
             self._rows.add(one.t_s - self._started_s, one.uuid, _numbers(one))
             for field, reason in one.reasons.items():
                 self._note(f"{self._name(one.uuid)}: {field} not available: {reason}")
+
+    def _last_look(self) -> None:
+        """Look around once more at the end: a run of a second has one look at its start and this one."""
+        self._next_look_s = 0.0
+        try:
+            if self._ask_gpus:
+                self._look_around()
+        except Exception as error:  # noqa: BLE001 (as in `_tick`)
+            self._note(f"a sample failed: {error}")
 
     def _look_around(self) -> None:
         """List who computes on the GPUs, now and then."""

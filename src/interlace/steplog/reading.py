@@ -21,6 +21,8 @@ SEARCHED_BYTES = 64 << 20
 """How far into a log its first record is looked for (a verbose library may print megabytes before it)."""
 
 SHOWN_LINES = 5
+OWN = "interlace rank:"
+"""What our own wrapper says on a rank's error stream is not the trainer's log."""
 
 
 def read(path: str | Path, reader: str = "auto", pattern: str | None = None, unit: Unit = "s") -> StepLog:
@@ -97,8 +99,10 @@ def _assembled(path: Path, head: str, reader: Reader, why: str, parsed: Parsed) 
 
 
 def _nothing(path: Path, head: str, what: str, *more: str | None) -> str:
-    lines = [shorten(line, 100) for line in head.replace("\r", "\n").split("\n") if line.strip()][:SHOWN_LINES]
-    shown = "".join(f"\n    | {line}" for line in lines)
+    said = [line for line in head.replace("\r", "\n").split("\n") if line.strip() and not line.startswith(OWN)]
+    if not said:
+        return f"{path}: {what}: the trainer wrote nothing there"
+    shown = "".join(f"\n    | {shorten(line, 100)}" for line in said[:SHOWN_LINES])
     extra = "".join(f"\n  {text}" for text in more if text)
     return (
         f"{path}: {what}.{extra}\n  The log begins:{shown}\n"

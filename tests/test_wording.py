@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from interlace.monitor.cells import number
+from interlace.monitor.readings import GpuReadError
+from interlace.wording import first_of, printable
+
+
+def test_foreign_text_cannot_drive_a_terminal() -> None:
+    assert printable("\x1b[31mred\x1b]0;title\x07\n\x00") == "?[31mred?]0;title???"
+    assert str(GpuReadError("garbled", "\x1b[2Jgone")) == "?[2Jgone"
+    assert number("\x1b[31m12").reason == "?[31m12"
+
+
+def test_long_foreign_text_is_cut() -> None:
+    assert len(printable("x" * 1000)) == 200
+
+
+def test_the_first_of_many_are_named() -> None:
+    assert first_of(["a", "b", "c"], 2) == "a, b and 1 more"
+    assert first_of(["a"], 2) == "a"
