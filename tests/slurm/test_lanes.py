@@ -168,7 +168,8 @@ def test_a_lane_whose_node_goes_down_is_told_and_resumed(user: User) -> None:
     user.interlace("resume", str(user.path))
     user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
 
-    assert "lane 0: job" in lost.stdout
+    assert "ended without a word" in lost.stdout
+    assert "_0_log.err" in lost.stdout
     assert len(user.sessions()) == 2
     assert "1 of 1 rounds complete" in user.interlace("report", str(user.path)).stdout
 

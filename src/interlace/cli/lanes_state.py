@@ -9,7 +9,7 @@ from interlace.errors import UsageError
 from interlace.files import read_json
 from interlace.lanes import LaneJob, lane_dir, read_lanes, sessions
 from interlace.records import attempts, is_finished, read_plan, remaining
-from interlace.slurm.outcome import ENDED
+from interlace.slurm.outcome import ENDED, JobFolder, job_outcome
 from interlace.slurm.queue import job_states
 from interlace.slurm.waiting import waits_for
 
@@ -73,6 +73,7 @@ def _state(sweep_dir: SweepDir, lane: LaneJob, jobs: dict[str, JobState]) -> Lan
     return LaneState(lane, job, session, done, total, len(remaining(folder, plan)), now)
 
 
+TAIL_CHARS = 2000
 UNHEARD_S = 60.0
 """A lane writes of itself within seconds of its job's start."""
 
@@ -99,10 +100,18 @@ def told(state: LaneState) -> str:
         return f"lane {state.lane.number}: {job} {state.session.ended}{where}; {runs}"
     if state.job is None:
         return f"lane {state.lane.number}: {job}; {runs}"
-    return f"lane {state.lane.number}: {job} ended without a word: {_reason(state.job)}{where}; {runs}"
+    meaning = ENDED.get(state.job.state, ("", "it was killed, or ended before it could write"))[1]
+    return f"lane {state.lane.number}: {job} ended without a word: {meaning} (Slurm: {state.job.state}){where}; {runs}"
 
 
-def _reason(job: JobState) -> str:
-    """Say what Slurm's last word on a job means that wrote none of its own."""
-    meaning = ENDED.get(job.state, ("", "it was killed, or ended before it could write"))[1]
-    return f"{meaning} (Slurm: {job.state})"
+def ending(sweep_dir: SweepDir, state: LaneState) -> str | None:
+    """Show the ends of the logs of a lane's job that ended without a word; None for any other lane."""
+    silent = state.session is None or state.session.ended is None
+    if state.alive or state.job is None or not silent:
+        return None
+    job_id, folder = state.lane.job_ids[-1], lane_dir(sweep_dir, state.lane).path / "slurm"
+    logs = [path for path in folder.glob(f"{job_id}*") if path.suffix in (".out", ".err")]
+    tails = {path.name: path.read_text(errors="replace")[-TAIL_CHARS:] for path in logs}
+    return job_outcome(
+        job_id, JobFolder(tuple(path.name for path in folder.iterdir()), None, tails), state.job
+    ).sentence

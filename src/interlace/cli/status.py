@@ -42,7 +42,7 @@ def run(argv: list[str]) -> int:
 
 def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
     """Print a line for every lane, and its runs."""
-    from interlace.cli.lanes_state import lane_states, told  # noqa: PLC0415
+    from interlace.cli.lanes_state import ending, lane_states, told  # noqa: PLC0415
     from interlace.files import as_json_text  # noqa: PLC0415
     from interlace.lanes import lane_dir  # noqa: PLC0415
     from interlace.records import attempts, read_plan  # noqa: PLC0415
@@ -57,7 +57,8 @@ def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
         shown.append({**asdict(state), "alive": state.alive, "told": told(state), "now": now, "runs": rows})
         if not as_json:
             step = f", step {now['step']}" if now else ""
-            sys.stdout.write(f"{told(state)}{step}\n")
+            why = ending(sweep_dir, state)
+            sys.stdout.write(f"{told(state)}{step}\n" + (f"{why}\n" if why else ""))
             sys.stdout.writelines(f"  {_line(row)}\n" for row in rows)
     if as_json:
         sys.stdout.write(as_json_text({"lanes": shown}, indent=0))

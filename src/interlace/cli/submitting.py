@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from interlace import __version__
 from interlace.cli import EXIT_INTERRUPTED
 from interlace.cli.lane import RunLane
-from interlace.cli.lanes_state import LaneState, lane_states, told
+from interlace.cli.lanes_state import LaneState, ending, lane_states, told
 from interlace.cli.measuring import EXIT_RUN_FAILED, exit_code
 from interlace.errors import UsageError
 from interlace.files import make_sweep_dir, write_json
@@ -107,6 +107,8 @@ def report(sweep_dir: SweepDir, states: list[LaneState]) -> int:
     print_analysis(loaded.analysis, stdout())
     unfinished = [state for state in states if state.left]
     for state in unfinished:
+        if why := ending(sweep_dir, state):
+            _say(why)
         _say(f"{told(state)}; go on: interlace resume {sweep_dir.path}")
     return exit_code(loaded, _say) or (EXIT_RUN_FAILED if unfinished else 0)
 

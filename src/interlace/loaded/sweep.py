@@ -137,9 +137,12 @@ FEWEST_AA_ROUNDS = 4
 SAME_SESSION_S = 6 * 3600.0
 """An A/A sweep of a quieter day would make intervals too narrow (methodology 3.4): 9.5 % false calls instead of 5."""
 
+OF_STEPS = (
+    "stat_s", "median_s", "mean_s", "p90_s", "max_s", "step1_s", "sd_s", "stall_share", "quantum_s", "resolution",
+)  # fmt: skip
 COLUMNS = [
-    "run", "round", "attempt", "arm", "status", "used", "started_at", "wall_s", "stat_s", "median_s", "mean_s",
-    "p90_s", "max_s", "step1_s", "steps", "peak_mib", "own_cpu_s", "own_wall_s", "cause", "notes",
+    "run", "round", "attempt", "arm", "status", "used", "node", "started_at", "wall_s", *OF_STEPS, "steps", "peak_mib",
+    "own_cpu_s", "own_wall_s", "cause", "notes",
 ]  # fmt: skip
 
 
@@ -202,12 +205,10 @@ def _row(attempt: Attempt, used: bool, names: dict[str, str]) -> dict[str, objec
     peaks = [gpu.peak_mib for gpu in record.gpus if gpu.peak_mib is not None]
     row |= {
         "status": record.status, "started_at": record.started_at, "wall_s": record.wall_s,
-        "steps": record.steps_seen, "peak_mib": max(peaks, default=None),
+        "node": record.node, "steps": record.steps_seen, "peak_mib": max(peaks, default=None),
         "own_cpu_s": record.own_cpu_s, "own_wall_s": record.own_wall_s,
         "cause": record.cause.message if record.cause else None, "notes": "; ".join(record.notes),
     }  # fmt: skip
     if record.steps is not None:
-        row |= {
-            name: getattr(record.steps, name) for name in ("stat_s", "median_s", "mean_s", "p90_s", "max_s", "step1_s")
-        }
+        row |= {name: getattr(record.steps, name) for name in OF_STEPS}
     return row
