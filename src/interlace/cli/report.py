@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from interlace.cli.folders import folder_parser
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from interlace.loaded import LoadedSweep
 
 
@@ -20,6 +22,9 @@ def run(argv: list[str]) -> int:
     )  # fmt: skip
     parser.add_argument("--aa", metavar="AA_DIR", help="an A/A sweep of the same session: its spread is pooled in")
     parser.add_argument("--pool", action="store_true", help="judge the rounds of several sweeps at once")
+    parser.add_argument(
+        "--figures", action="store_true", help="also draw figures/drift.svg (pip install 'interlace[figures]')"
+    )
     parser.add_argument("--window", metavar="FIRST:LAST", help="count these steps instead of measure.window")
     arguments = parser.parse_args(argv)
     from interlace.loaded import load  # noqa: PLC0415 (--help stays light)
@@ -38,9 +43,16 @@ def run(argv: list[str]) -> int:
         except OSError as error:
             where = f"the report's files cannot be written: {error.strerror}"
         _show(loaded, as_json=arguments.json)
+        drawn = _figures(loaded) if arguments.figures else []
         if not arguments.json:
-            sys.stdout.write(f"{where}\n")
+            sys.stdout.writelines(f"{line}\n" for line in [where, *(f"figure: {path}" for path in drawn)])
     return 0
+
+
+def _figures(loaded: LoadedSweep) -> list[Path]:
+    from interlace.report.figures import write_figures  # noqa: PLC0415 (altair takes a second)
+
+    return write_figures(loaded)
 
 
 def _window(text: str | None) -> tuple[int, int] | None:
