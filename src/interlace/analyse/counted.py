@@ -1,0 +1,73 @@
+"""Runs that count, described anew from their step series: the only place of the analysis that reads files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interlace.errors import ReadError
+from interlace.records import read_steps
+from interlace.stats import WindowStats, describe
+from interlace.stats.run import block_steps
+from interlace.steplog.events import EVENTS, event_notes
+
+if TYPE_CHECKING:
+    from interlace.loaded import LoadedSweep
+    from interlace.records import Attempt
+    from interlace.schema import RunRecord
+
+ALLOCATED = "peak_allocated_mib"
+"""What trainers call the peak of a rank's allocator when they hand it to the recorder."""
+NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, *EVENTS)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A run that counts: its attempt, its record, what its step series says, and what else went on in its window."""
+
+    attempt: Attempt
+    record: RunRecord
+    seen: WindowStats
+    events: tuple[str, ...] = ()
+    allocated_mib: float | None = None
+
+
+def all_counted(loaded: LoadedSweep) -> tuple[list[Counted], list[str]]:
+    """Describe every run that counts; one whose steps do not reach another window is left out, and said."""
+    counted, left_out = [], []
+    for attempt in loaded.used:
+        if attempt.record is None:
+            continue
+        try:
+            counted.append(describe_attempt(loaded, attempt, attempt.record))
+        except ReadError as error:
+            if loaded.other_window is None:
+                raise
+            left_out.append(f"{attempt.run.id} is left out: {error}")
+    return counted, left_out
+
+
+def describe_attempt(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:
+    """Compute a run's statistics anew from its step series, so that a report can be improved afterwards."""
+    steps = read_steps(attempt.path, NEEDED)
+    config = loaded.sweep.config
+    seen = describe(steps, loaded.window, block_steps(config.stats.block, config.measure.period))
+    allocated_mib = steps[ALLOCATED].max() if ALLOCATED in steps else math.nan
+    return Counted(
+        attempt, record, seen, tuple(event_notes(steps, loaded.window)),
+        None if math.isnan(allocated_mib) else float(allocated_mib),
+    )  # fmt: skip
+
+
+def aa_rounds(aa: LoadedSweep) -> list[tuple[float, float]]:
+    """Return the run statistics (s) of every complete round of a sweep of two identical arms, baseline first."""
+    counted = [describe_attempt(aa, attempt, attempt.record) for attempt in aa.used if attempt.record is not None]
+    by_run = {(one.attempt.run.round, one.attempt.run.arm): one.seen.summary.stat_s for one in counted}
+    first, second = (arm.slug for arm in aa.sweep.arms)
+    rounds = sorted({number for number, _ in by_run if number > 0})
+    return [
+        (by_run[number, first], by_run[number, second])
+        for number in rounds
+        if (number, first) in by_run and (number, second) in by_run
+    ]

@@ -1,0 +1,116 @@
+"""What has to be said about a sweep and its runs beside the numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interlace.analyse.judged import confidence_of
+from interlace.compare.step_notes import settling_notes, slow_notes
+from interlace.files import read_json
+from interlace.wording import first_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from interlace.analyse.counted import Counted
+    from interlace.loaded import LoadedSweep
+    from interlace.schema import RunRecord
+
+    Floats = NDArray[np.float64]
+
+SHOWN_RUNS = 3
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A run that is not ok, and why."""
+
+    run: str
+    attempt: int
+    arm: str
+    status: str
+    message: str
+    log: str = ""
+
+
+def troubles(loaded: LoadedSweep) -> list[Trouble]:
+    """List the runs that are not ok and do not count."""
+    return [
+        Trouble(
+            one.run.id,
+            one.number,
+            loaded.sweep.names[one.run.arm],
+            one.record.status,
+            one.record.cause.message if one.record.cause else "",
+            f"see {_place(loaded, one.path)}/{_evidence(one.path, one.record)}",
+        )
+        for one in loaded.tries
+        if one.record is not None and one.record.status != "ok" and one not in loaded.used
+    ]
+
+
+def _place(loaded: LoadedSweep, path: Path) -> Path:
+    """Return a run's folder as seen from the sweep's; as it is where it belongs to another sweep."""
+    return path.relative_to(loaded.sweep_dir.path) if path.is_relative_to(loaded.sweep_dir.path) else path
+
+
+def _evidence(path: Path, record: RunRecord) -> str:
+    """Name the file that shows why a run is not ok."""
+    if record.status == "disturbed":
+        return "gate.json" if record.cause is not None and record.cause.code == "gate" else "record.json"
+    return "stderr.log" if (path / "stderr.log").is_file() else ""
+
+
+def step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
+    """Say which arms still settle inside the window, and which runs have steps that stand out."""
+    by_arm: dict[str, list[Floats]] = {}
+    for one in counted:
+        by_arm.setdefault(names[one.attempt.run.arm], []).append(one.seen.inside[1])
+    slow = [f"{one.attempt.run.id}: {note}" for one in counted for note in slow_notes(*one.seen.inside)]
+    events: dict[str, list[str]] = {}
+    for one in counted:
+        for note in one.events:
+            events.setdefault(note, []).append(one.attempt.run.id)
+    told = [f"{first_of(runs, SHOWN_RUNS)}: {note}" for note, runs in events.items()]
+    return [*settling_notes(by_arm), *slow, *told]
+
+
+def window_notes(counted: Sequence[Counted]) -> list[str]:
+    """Say what is odd about the steps of another window than the one that the records were made for."""
+    where: dict[str, list[str]] = {}
+    for one in counted:
+        for note in one.seen.notes:
+            where.setdefault(note, []).append(one.attempt.run.id)
+    return [_noted(note, runs, len(counted)) for note, runs in where.items()]
+
+
+def plan_notes(loaded: LoadedSweep) -> list[str]:
+    """Say which rounds were added, and at which level the intervals therefore stand."""
+    sources = loaded.sweep_dir.path / "sources.json"
+    notes = [str(note) for note in read_json(sources, dict).get("notes", [])] if sources.is_file() else []
+    notes += [f"round {one.round} was added: {one.reason}" for one in loaded.plan.extensions]
+    if loaded.sweep_dir.noise.is_file() and (word := read_json(loaded.sweep_dir.noise, dict).get("unusual")):
+        notes.append(str(word))
+    if confidence_of(loaded) > loaded.sweep.config.stats.confidence:
+        level = 100.0 * confidence_of(loaded)
+        notes.append(f"{level:g} % interval because the number of rounds was chosen from the data")
+    return notes
+
+
+def run_notes(loaded: LoadedSweep) -> list[str]:
+    """Say what the records note, once, with the runs it concerns."""
+    where: dict[str, list[str]] = {}
+    for record in loaded.records:
+        for note in record.notes:
+            where.setdefault(note, []).append(record.run.id)
+    total = len(loaded.records)
+    return [_noted(note, runs, total) for note, runs in where.items()]
+
+
+def _noted(note: str, runs: Sequence[str], total: int) -> str:
+    return f"{note} ({'all runs' if len(runs) == total else first_of(runs, SHOWN_RUNS)})"
