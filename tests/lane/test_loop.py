@@ -117,8 +117,9 @@ ANOTHER = ProcessList((GpuProcess(os.getppid(), "GPU-1", "other", 2048.0),))
 
 def beside_another(tmp_path: Path, trainer: Path, action: Literal["wait", "warn"]) -> tuple[RunRecord, Lane]:
     """Measure three seconds on a fake GPU on which somebody else's process appears after the gate."""
-    monitor = MonitorConfig(interval_s=0.05)
-    held, plan = lane(tmp_path, ("a", config(f"python {trainer} 6 0.6", gate=GateConfig(action), monitor=monitor)))
+    # A busy machine must not make the gate look twice: the script of processes would be one further.
+    monitor, gate = MonitorConfig(interval_s=0.05), GateConfig(action, timeout_s=20.0, cpu_busy_pct=100.0)
+    held, plan = lane(tmp_path, ("a", config(f"python {trainer} 6 0.6", gate=gate, monitor=monitor)))
     idle = [GpuSample(0.0, "GPU-1", 3.0, 0.0)]
     gpus = FakeGpus([Gpu(0, "GPU-1", "0000:1b:00.0")], [idle], [ProcessList(), ANOTHER])
     held = replace(held, gpus=gpus)
@@ -188,7 +189,7 @@ def test_several_processes_of_ours_on_one_gpu_are_said() -> None:
 
 
 def test_whom_a_warning_gate_saw_is_named_on_the_run_however_short_it_is(tmp_path: Path, trainer: Path) -> None:
-    held, plan = lane(tmp_path, ("a", config(f"python {trainer} 5 0.001", gate=GateConfig("warn"))))
+    held, plan = lane(tmp_path, ("a", config(f"python {trainer} 5 0.001", gate=GateConfig("warn", cpu_busy_pct=100.0))))
     idle = [GpuSample(0.0, "GPU-1", 3.0, 0.0)]
     gpus = FakeGpus([Gpu(0, "GPU-1", "0000:1b:00.0")], [idle], [ANOTHER, ProcessList()])
 
