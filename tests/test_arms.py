@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interlace.arms import Point, axis_labels, build_sweep, check_window, cross, entries, name_slugs, slug
 from interlace.errors import ConfigError
 from interlace.schema import Arm, Axis, Request
-from interlace.settings import AdaptiveConfig, ArmConfig, RanksConfig, SweepConfig, WorkloadConfig
+from interlace.settings import AdaptiveConfig, ArmConfig, LaunchersConfig, RanksConfig, SweepConfig, WorkloadConfig
 
 if TYPE_CHECKING:
     from interlace.schema import Sweep
@@ -110,6 +110,7 @@ def test_no_rounds_are_refused() -> None:
     [
         ({"rounds": 2}, "with rounds=2 give order=mirrored"),
         ({}, "ranks several candidates; there is one"),
+        ({"launchers": LaunchersConfig("slurm", lanes=2)}, "ranks within one round; launchers.lanes=2"),
         ({"arms": [*TWO, ArmConfig("third")], "fail_if": "slower"}, "gives no verdicts"),
     ],
 )

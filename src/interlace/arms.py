@@ -190,6 +190,8 @@ def _check_screen(candidates: int, base: SweepConfig) -> None:
     """Refuse a screen that could not rank, or that asks for what only judged rounds have."""
     if base.rounds != 1:
         raise ConfigError(f"order=screen is one round; with rounds={base.rounds} give order=mirrored, else rounds=1")
+    if base.launchers.lanes > 1:
+        raise ConfigError(f"order=screen ranks within one round; launchers.lanes={base.launchers.lanes}: give one lane")
     if candidates < 2:  # noqa: PLR2004 (one alone needs no rank)
         raise ConfigError("order=screen ranks several candidates; there is one: give order=mirrored rounds=4")
     if base.adaptive.enabled or base.fail_if:

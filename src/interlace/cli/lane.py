@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from interlace.cli import EXIT_INTERRUPTED
 from interlace.cli.measuring import measure
+from interlace.errors import InterlaceError
 from interlace.files import open_sweep_dir, write_json
 from interlace.lanes import Session, session_path, sessions
 from interlace.node import PACKAGES, installed_versions, node_name
@@ -49,15 +50,19 @@ class RunLane:
         )  # fmt: skip
         path = session_path(sweep_dir, me.job_id)
         write_json(path, me)
-        if before and before[-1].node != me.node:
-            plan = without_cut_rounds(sweep_dir, plan, f"its lane moved from {before[-1].node} to {me.node}")
-            write_json(sweep_dir.plan, plan)
         signal.signal(signal.SIGUSR2, _stop)  # sent some time before the job's time is up
-        code = 1
+        ended = "failed"
         try:
+            if before and before[-1].node != me.node:
+                plan = without_cut_rounds(sweep_dir, plan, f"its lane moved from {before[-1].node} to {me.node}")
+                write_json(sweep_dir.plan, plan)
             code, _ = measure(sweep_dir, sweep, plan, anywhere=True, ends_at=me.ends_at)
+            ended = _ended(sweep_dir, code)
+        except InterlaceError as error:
+            ended = f"failed ({error})"
+            raise
         finally:
-            write_json(path, replace(me, ended_at=time.time(), ended=_ended(sweep_dir, code)))
+            write_json(path, replace(me, ended_at=time.time(), ended=ended))
         return code
 
 
