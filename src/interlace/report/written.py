@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlace import __version__, placements
@@ -95,10 +97,15 @@ def _differs(arm: Arm) -> str:
 
 
 def _node(loaded: LoadedSweep) -> str:
-    """Write the machine in one line, as pull requests do: GPUs, CPU, driver, versions."""
-    if not loaded.sweep_dir.node.is_file():
-        return "node not recorded"
-    node = read_json(loaded.sweep_dir.node, dict)
+    """Write each kind of machine in one line, as pull requests do: GPUs, CPU, driver, versions."""
+    files = [loaded.sweep_dir.node, *(Path(block.folder) / "node.json" for block in loaded.blocks)]
+    machines = Counter(_machine(path) for path in files if path.is_file())
+    told = [f"{number} x ({machine})" if number > 1 else machine for machine, number in machines.items()]
+    return "; ".join(told) or "node not recorded"
+
+
+def _machine(path: Path) -> str:
+    node = read_json(path, dict)
     gpus = [one["gpu"].get("name") or "GPU" for one in node.get("gpus") or []]
     kinds = [f"{gpus.count(kind)} x {kind}" for kind in sorted(set(gpus))] or ["no GPU"]
     cpu, versions = node.get("cpu") or {}, node.get("versions") or {}
