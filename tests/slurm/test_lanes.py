@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -168,9 +170,25 @@ def test_a_lane_whose_node_goes_down_is_told_and_resumed(user: User) -> None:
     user.interlace("resume", str(user.path))
     user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
 
-    assert "ended without a word" in lost.stdout
-    assert "_0_log.err" in lost.stdout
+    assert f"interrupted on {node}" in lost.stdout
     assert len(user.sessions()) == 2
+    assert "1 of 1 rounds complete" in user.interlace("report", str(user.path)).stdout
+
+
+def test_a_lane_that_is_killed_at_once_is_told_with_the_ends_of_its_logs_and_resumed(user: User) -> None:
+    assert user.sweep("rounds=1", "launchers.wait=false", step_s="0.3,0.35").returncode == 0
+    user.until(lambda: records(user.lane()) == 1)
+    job = user.sessions()[0]["job_id"]
+    os.kill(json.loads((user.lane() / "state.json").read_text())["pid"], signal.SIGKILL)  # as the host's OOM killer
+    user.until(lambda: "running" not in user.interlace("status", str(user.path)).stdout.splitlines()[0])
+    killed = user.interlace("status", str(user.path))
+
+    user.interlace("resume", str(user.path))
+    user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
+
+    assert "ended without a word" in killed.stdout
+    assert f"{job}_0_log.err" in killed.stdout
+    assert user.sessions()[0]["ended"] is None
     assert "1 of 1 rounds complete" in user.interlace("report", str(user.path)).stdout
 
 
