@@ -79,7 +79,7 @@ HEALTHY = NodeFacts(
     ),
     memory=Memory(500 * 1024.0, 0.0, 0.0, "madvise"),
     ulimits=Ulimits(1048576, 1048576, None, 8192.0, 0.0),
-    output=OutputFolder("outputs", exists=True, nearest="/work/outputs", file_system="ext4", free_gib=900.0),
+    output=OutputFolder("outputs", exists=True, nearest="/data/outputs", file_system="ext4", free_gib=900.0),
     software=Software(
         "3.12.1",
         "<3.14,>=3.11",
