@@ -123,6 +123,7 @@ def test_whatever_leaves_the_block_takes_the_program_with_it(tmp_path: Path) -> 
     assert child.popen.returncode == -15
 
 
+@pytest.mark.slow
 def test_a_second_interrupt_waits_until_the_program_is_ended(tmp_path: Path) -> None:
     env = {**os.environ, process.MARKER: str(tmp_path)}
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('on', flush=True); time.sleep(60)"

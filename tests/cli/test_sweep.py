@@ -339,6 +339,7 @@ def test_a_plan_shows_arms_order_and_commands_and_writes_nothing(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_inside_an_allocation_its_node_is_the_lane_and_a_login_node_is_not_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_row_without_finished_runs_is_left_out_and_the_next_is_compared_with_t
     assert [rung.arm for rung in ladder.rungs] == ["a", "c", "d"]
 
 
+@pytest.mark.slow
 def test_identical_ladders_are_seldom_given_a_false_row() -> None:
     """Ten rows, nothing differs: with Holm over rows, at most 7 % of ladders have any row called."""
     random = np.random.default_rng(1)

@@ -200,6 +200,7 @@ def test_whom_a_warning_gate_saw_is_named_on_the_run_however_short_it_is(tmp_pat
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts a small disk, which needs root")
+@pytest.mark.slow
 def test_a_disk_that_a_run_fills_is_one_sentence_and_the_run_is_measured_again(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -225,6 +226,7 @@ except OSError:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
+@pytest.mark.slow
 def test_what_others_used_of_the_cpus_is_the_load_that_was_not_the_runs(tmp_path: Path, trainer: Path) -> None:
     quiet = measured(tmp_path / "quiet", f"python {trainer} 5 0.1")
     busy = measured(tmp_path / "busy", script(tmp_path, SPINNING))
