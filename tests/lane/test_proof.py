@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,25 @@ def test_a_rank_is_read_back_with_its_workers(rank: subprocess.Popen[str]) -> No
     assert found.threads == 1
 
 
+@pytest.mark.skipif(shutil.which("numactl") is None, reason="numactl is not installed")
+@pytest.mark.parametrize(("option", "policy"), [("--membind=0", "bind:0"), ("--preferred=0", "prefer:0")])
+def test_the_memory_policy_is_the_kernels_word(option: str, policy: str) -> None:
+    started = subprocess.run(["numactl", option, "true"], capture_output=True, text=True, check=False)
+    if started.returncode != 0:
+        pytest.skip(f"numactl may not set a policy here: {started.stderr.strip()}")
+    with subprocess.Popen(["numactl", option, "cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        process.stdout.read(1)  # numactl has become cat
+
+        found = running(process.pid, 1).memory_policy
+        process.stdin.close()
+
+    assert found in (policy, policy.replace("prefer", "prefer (many)"))
+
+
 def placed(folder: Path, pid: int) -> Path:
     (folder / "ranks").mkdir(parents=True)
     facts = {"rank": 0, "pid": pid, "cpus_allowed": "0-63", "binding": {"action": "noop", "reason": "one node"}}
@@ -89,7 +109,15 @@ def test_a_rank_that_has_ended_is_told_as_not_read_back(tmp_path: Path) -> None:
 
 def rank_of(number: int = 0, **running: Any) -> dict[str, Any]:
     seen = {"cpus_allowed": "0-31", "workers": 0, "worker_cpus_allowed": [], "gpu_uuid": None, **running}
-    binding = {"action": "bind", "how": "numactl", "cpus": "0-31", "numa_node": 0, "gpu": {"uuid": "GPU-1"}}
+    binding = {
+        "memory_asked": "bind",
+        "memory": "bind",
+        "action": "bind",
+        "how": "numactl",
+        "cpus": "0-31",
+        "numa_node": 0,
+        "gpu": {"uuid": "GPU-1"},
+    }
     return {"rank": number, "cpus_allowed": "0-31", "binding": binding, "running": seen, "omp_num_threads": "4"}
 
 
@@ -119,6 +147,14 @@ def test_ranks_that_share_fewer_cpus_than_they_and_their_workers_are_told() -> N
     assert said.startswith("rank 0, rank 1, rank 2, rank 3: 36 processes (32 loader workers) share 32 CPUs (0-31)")
     assert said.endswith("fewer workers, or a wider numa.scope")
     assert doubts(crowd[:3]) == []
+
+
+def test_a_memory_policy_that_did_not_stay_is_a_doubt() -> None:
+    stayed, gone = rank_of(0, memory_policy="bind:0"), rank_of(1, memory_policy="default")
+    for rank in (stayed, gone):
+        rank["binding"] |= {"memory_asked": "bind", "memory": "bind"}
+
+    assert doubts([stayed, gone]) == ["rank 1: memory was bound (bind), and its policy is default now: it did not stay"]
 
 
 def test_another_layer_that_put_a_rank_away_from_its_gpu_is_named() -> None:

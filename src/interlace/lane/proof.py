@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 WORKER_NAME = "pt_data_worker"
 """What torch (2.4 and later) calls the processes of a DataLoader."""
 
+KERNELS_WORD = {"bind": "bind", "preferred": "prefer"}
+"""How the kernel names the policies that numactl sets."""
+
 SHOWN = 4
 
 
 @dataclass(frozen=True)
 class Running:
-    """One rank as the kernel gave it back at `step`; CPU and memory-node lists as the kernel writes them."""
+    """One rank as the kernel gave it back at `step`; CPU and memory-node lists as the kernel writes them.
+
+    `memory_policy` is the kernel's word for its memory (`default`, `bind:0`, `prefer:0`), None where it gives none.
+    """
 
     pid: int
     step: int
@@ -37,6 +43,7 @@ class Running:
     threads: int
     workers: int = 0
     worker_cpus_allowed: tuple[str, ...] = ()
+    memory_policy: str | None = None
 
 
 class Proof:
@@ -86,7 +93,16 @@ def running(pid: int, step: int, proc: Path = Path("/proc")) -> Running:
         threads=int(status.get("Threads", "1")),
         workers=len(workers),
         worker_cpus_allowed=tuple(sorted(mask for mask in masks if mask)),
+        memory_policy=_memory_policy(proc / str(pid)),
     )
+
+
+def _memory_policy(process: Path) -> str | None:
+    """Read the policy of the first mapping, which is the process's own; the whole file would walk all its pages."""
+    with contextlib.suppress(OSError), (process / "numa_maps").open("rb", buffering=0) as stream:
+        words = stream.read(200).split(b"\n")[0].split()
+        return words[1].decode() if len(words) > 1 else None
+    return None
 
 
 def _children(pid: int, proc: Path) -> list[int]:
@@ -162,6 +178,9 @@ def _doubts_of(rank: Mapping[str, Any]) -> list[str]:
     asked = binding.get("memory_asked")
     if asked not in (None, "off") and binding.get("memory") == "off":
         texts.append(f"numa.memory={asked} is not applied: {binding.get('memory_reason') or 'no reason recorded'}")
+    policy = seen.get("memory_policy")
+    if binding.get("memory") in KERNELS_WORD and policy and not policy.startswith(KERNELS_WORD[binding["memory"]]):
+        texts.append(f"memory was bound ({binding['memory']}), and its policy is {policy} now: it did not stay")
     scope = binding.get("scope_asked")
     if scope not in (None, "node") and binding.get("scope") != scope:
         texts.append(f"numa.scope={scope} is not applied: {binding.get('reason') or 'bound to its node instead'}")
