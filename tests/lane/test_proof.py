@@ -109,15 +109,7 @@ def test_a_rank_that_has_ended_is_told_as_not_read_back(tmp_path: Path) -> None:
 
 def rank_of(number: int = 0, **running: Any) -> dict[str, Any]:
     seen = {"cpus_allowed": "0-31", "workers": 0, "worker_cpus_allowed": [], "gpu_uuid": None, **running}
-    binding = {
-        "memory_asked": "bind",
-        "memory": "bind",
-        "action": "bind",
-        "how": "numactl",
-        "cpus": "0-31",
-        "numa_node": 0,
-        "gpu": {"uuid": "GPU-1"},
-    }
+    binding = {"action": "bind", "how": "numactl", "cpus": "0-31", "numa_node": 0, "gpu": {"uuid": "GPU-1"}}
     return {"rank": number, "cpus_allowed": "0-31", "binding": binding, "running": seen, "omp_num_threads": "4"}
 
 
