@@ -39,10 +39,9 @@ def repeatable_round(loaded: LoadedSweep) -> int | None:
     An arm that has never finished a run will fail again: its rounds are not repeated for it.
     """
     plan = loaded.plan
-    repeated_by = {one.repeats: one.round for one in plan.extensions if one.repeats}
     times = Counter(_origin(plan, one.repeats) for one in plan.extensions if one.repeats)
     capable = {attempt.run.arm for attempt in loaded.used} | _disturbed_arms(loaded)
-    for number in sorted({run.round for run in plan.runs if run.round > 0} - repeated_by.keys()):
+    for number in sorted({run.round for run in plan.runs if run.round > 0} - plan.repeated):
         missing = {run.arm for run in plan.runs if run.round == number} - _ok_arms(loaded, number)
         spent = times[_origin(plan, number)] >= loaded.sweep.config.repeat_broken_rounds
         if missing and missing <= capable and not spent:

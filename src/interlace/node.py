@@ -181,7 +181,7 @@ def _gpus(source: GpuSource, missing: dict[str, str]) -> tuple[tuple[Gpu, ...], 
 
 
 def _system(root: Path) -> str | None:
-    for line in _text(root / "etc/os-release").splitlines():
+    for line in text_of(root / "etc/os-release").splitlines():
         if line.startswith("PRETTY_NAME="):
             return line.partition("=")[2].strip().strip('"')
     return None
@@ -191,7 +191,7 @@ def _cpu(root: Path, missing: dict[str, str]) -> Cpu:
     model = next(
         (
             line.partition(":")[2].strip()
-            for line in _text(root / "proc/cpuinfo").splitlines()
+            for line in text_of(root / "proc/cpuinfo").splitlines()
             if line.startswith("model name")
         ),
         None,
@@ -199,30 +199,30 @@ def _cpu(root: Path, missing: dict[str, str]) -> Cpu:
     if model is None:
         missing["cpu.model"] = "no model name in /proc/cpuinfo"
     cpus = root / "sys/devices/system/cpu"
-    threads = numa.parse_cpulist(_text(cpus / "online"))
+    threads = numa.parse_cpulist(text_of(cpus / "online"))
     packages, cores = set(), set()
     for cpu in threads:
-        package = _text(cpus / f"cpu{cpu}/topology/physical_package_id").strip()
+        package = text_of(cpus / f"cpu{cpu}/topology/physical_package_id")
         if package:
             packages.add(package)
-            cores.add((package, _text(cpus / f"cpu{cpu}/topology/core_id").strip()))
-    governor = _text(cpus / "cpu0/cpufreq/scaling_governor").strip() or None
+            cores.add((package, text_of(cpus / f"cpu{cpu}/topology/core_id")))
+    governor = text_of(cpus / "cpu0/cpufreq/scaling_governor") or None
     if governor is None:
         missing["cpu.governor"] = "no cpufreq in sysfs (a virtual machine, or the driver is not loaded)"
-    clock = _text(root / "sys/devices/system/clocksource/clocksource0/current_clocksource").strip()
+    clock = text_of(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
     return Cpu(model, len(packages) or None, len(cores) or None, len(threads) or None, governor, clock or None)
 
 
 def _numa_node(node: int, root: Path) -> NumaNode:
     folder = root / f"sys/devices/system/node/node{node}"
-    distances = tuple(int(part) for part in _text(folder / "distance").split() if part.isdigit())
+    distances = tuple(int(part) for part in text_of(folder / "distance").split() if part.isdigit())
     cpus = numa.format_cpulist(numa.cpus_of_node(node, str(root / "sys")))
     return NumaNode(node, cpus, _meminfo_mib(folder / "meminfo", {}), distances)
 
 
 def _meminfo_mib(path: Path, missing: dict[str, str]) -> float | None:
     """Read MemTotal, of the machine or of one NUMA node (there the line opens with `Node 0`)."""
-    for line in _text(path).splitlines():
+    for line in text_of(path).splitlines():
         name, _, value = line.partition(":")
         if name.split()[-1:] == ["MemTotal"]:
             return int(value.split()[0]) / 1024
@@ -247,12 +247,12 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     """Return how many CPUs the cgroup's quota amounts to, the smallest on the way up; None without."""
     quotas = []
     for folder in _cgroup_folders(root, ""):
-        quota, _, period = _text(folder / "cpu.max").strip().partition(" ")
+        quota, _, period = text_of(folder / "cpu.max").partition(" ")
         if quota.isdigit() and period.isdigit():
             quotas.append(int(quota) / int(period))
     for folder in _cgroup_folders(root, "cpu"):
-        quota = _text(folder / "cpu.cfs_quota_us").strip()
-        period = _text(folder / "cpu.cfs_period_us").strip()
+        quota = text_of(folder / "cpu.cfs_quota_us")
+        period = text_of(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit():  # no quota is -1
             quotas.append(int(quota) / int(period))
     return min(quotas, default=None)
@@ -260,15 +260,15 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
 
 def memory_max_mib(root: Path = Path("/")) -> float | None:
     """Return the cgroup's memory limit, the smallest on the way up; None without one."""
-    limits = [_text(folder / "memory.max").strip() for folder in _cgroup_folders(root, "")]
-    limits += [_text(folder / "memory.limit_in_bytes").strip() for folder in _cgroup_folders(root, "memory")]
+    limits = [text_of(folder / "memory.max") for folder in _cgroup_folders(root, "")]
+    limits += [text_of(folder / "memory.limit_in_bytes") for folder in _cgroup_folders(root, "memory")]
     no_limit = 1 << 60  # version 1 writes "none" as the largest multiple of a page
     return min((int(text) / 2**20 for text in limits if text.isdigit() and int(text) < no_limit), default=None)
 
 
 def _cgroup_folders(root: Path, controller: str) -> list[Path]:
     """Return this process's cgroup and its parents, nearest first; `controller` "" is version 2."""
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in text_of(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(","):
             base = root / "sys/fs/cgroup" / controller
@@ -277,8 +277,9 @@ def _cgroup_folders(root: Path, controller: str) -> list[Path]:
     return []
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return a small file's text without the blanks around it; empty where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""

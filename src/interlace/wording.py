@@ -5,12 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 def printable(text: str, most: int = 200) -> str:
     """Make foreign text safe to print in one line: control characters and what no terminal shows become `?`."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:most]
+
+
+def sharing(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Turn (who, text) pairs into text -> all who share it, both in the order of their coming."""
+    shared: dict[str, list[str]] = {}
+    for who, text in told:
+        shared.setdefault(text, []).append(who)
+    return shared
 
 
 def first_of(names: Sequence[str], shown: int) -> str:

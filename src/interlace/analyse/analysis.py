@@ -12,6 +12,7 @@ from interlace.analyse.notes import Trouble, plan_notes, run_notes, step_notes, 
 from interlace.compare import ArmSummary, Comparison, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.pays import costs_of, payback
+from interlace.compare.summary import per_second
 from interlace.errors import InterlaceError
 from interlace.placements import Placement, grouped, read_placements
 from interlace.records import is_finished
@@ -144,13 +145,9 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
     workload = arm.config.workload
     return replace(
         row,
-        samples_per_s=_per_second(workload.samples_per_step, row.mean_s),
-        tokens_per_s=_per_second(workload.tokens_per_step, row.mean_s),
+        samples_per_s=per_second(workload.samples_per_step, row.mean_s),
+        tokens_per_s=per_second(workload.tokens_per_step, row.mean_s),
     )
-
-
-def _per_second(per_step: float | None, step_s: float | None) -> float | None:
-    return per_step / step_s if per_step and step_s else None
 
 
 def _left(loaded: LoadedSweep) -> int:

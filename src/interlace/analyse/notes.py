@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from interlace.analyse.judged import confidence_of
 from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.files import read_json
-from interlace.wording import first_of
+from interlace.wording import first_of, sharing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,20 +72,14 @@ def step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:
     for one in counted:
         by_arm.setdefault(names[one.attempt.run.arm], []).append(one.seen.inside[1])
     slow = [f"{one.attempt.run.id}: {note}" for one in counted for note in slow_notes(*one.seen.inside)]
-    events: dict[str, list[str]] = {}
-    for one in counted:
-        for note in one.events:
-            events.setdefault(note, []).append(one.attempt.run.id)
+    events = sharing((one.attempt.run.id, note) for one in counted for note in one.events)
     told = [f"{first_of(runs, SHOWN_RUNS)}: {note}" for note, runs in events.items()]
     return [*settling_notes(by_arm), *slow, *told]
 
 
 def window_notes(counted: Sequence[Counted]) -> list[str]:
     """Say what is odd about the steps of another window than the one that the records were made for."""
-    where: dict[str, list[str]] = {}
-    for one in counted:
-        for note in one.seen.notes:
-            where.setdefault(note, []).append(one.attempt.run.id)
+    where = sharing((one.attempt.run.id, note) for one in counted for note in one.seen.notes)
     return [_noted(note, runs, len(counted)) for note, runs in where.items()]
 
 
@@ -104,10 +98,7 @@ def plan_notes(loaded: LoadedSweep) -> list[str]:
 
 def run_notes(loaded: LoadedSweep) -> list[str]:
     """Say what the records note, once, with the runs it concerns."""
-    where: dict[str, list[str]] = {}
-    for record in loaded.records:
-        for note in record.notes:
-            where.setdefault(note, []).append(record.run.id)
+    where = sharing((record.run.id, note) for record in loaded.records for note in record.notes)
     total = len(loaded.records)
     return [_noted(note, runs, total) for note, runs in where.items()]
 

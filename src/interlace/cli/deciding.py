@@ -33,8 +33,8 @@ def decide(request: Request) -> Sweep:
     sweep = resolve_commits(replace(sweep, arms=arms, config=absolute(sweep.config), command=command))
     for arm in sweep.arms:
         _check(arm)
-    sweep = replace(sweep, notes=(*sweep.notes, *_allocation(sweep.config)))
-    return replace(sweep, notes=(*sweep.notes, *_twins(sweep), *_rounds_hints(sweep.config)))
+    told = (*_allocation(sweep.config), *_twins(sweep), *_rounds_hints(sweep.config))
+    return replace(sweep, notes=(*sweep.notes, *told))
 
 
 def absolute(config: SweepConfig) -> SweepConfig:

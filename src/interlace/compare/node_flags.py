@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from interlace.schema import Foreigner, GpuSeen
 
@@ -69,27 +69,30 @@ def _usual_clocks(runs: Sequence[SeenRun]) -> dict[tuple[str, str], tuple[int, f
 
     The median; of one or two runs the highest, since what is wrong with a clock makes it low.
     """
-    clocks: dict[tuple[str, str], list[float]] = {}
-    index: dict[str, int] = {}
-    for run in runs:
-        for gpu in run.gpus:
-            if gpu.sm_clock_mhz:
-                clocks.setdefault((run.arm, gpu.uuid), []).append(gpu.sm_clock_mhz)
-                index[gpu.uuid] = gpu.index
-    return {
-        key: (index[key[1]], statistics.median(values) if len(values) >= FEWEST else max(values))
-        for key, values in clocks.items()
-    }
+    clocks = _by_gpu(runs, lambda gpu: gpu.sm_clock_mhz or None)
+    index = {gpu.uuid: gpu.index for run in runs for gpu in run.gpus}
+    return {key: (index[key[1]], _usual(values, max)) for key, values in clocks.items()}
 
 
 def _usual_heat(runs: Sequence[SeenRun]) -> dict[tuple[str, str], float]:
     """Return (arm, GPU UUID) -> the usual highest temperature (C); of one or two runs the lower one."""
-    heat: dict[tuple[str, str], list[float]] = {}
+    heat = _by_gpu(runs, lambda gpu: gpu.temperature_c)
+    return {key: _usual(values, min) for key, values in heat.items()}
+
+
+def _by_gpu(runs: Sequence[SeenRun], value_of: Callable[[GpuSeen], float | None]) -> dict[tuple[str, str], list[float]]:
+    """Return (arm, GPU UUID) -> the known values of the arm's runs."""
+    found: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for gpu in run.gpus:
-            if gpu.temperature_c is not None:
-                heat.setdefault((run.arm, gpu.uuid), []).append(gpu.temperature_c)
-    return {key: statistics.median(values) if len(values) >= FEWEST else min(values) for key, values in heat.items()}
+            if (value := value_of(gpu)) is not None:
+                found.setdefault((run.arm, gpu.uuid), []).append(value)
+    return found
+
+
+def _usual(values: Sequence[float], healthy: Callable[[Sequence[float]], float]) -> float:
+    """Return the median; of too few values the one of a healthy node."""
+    return statistics.median(values) if len(values) >= FEWEST else healthy(values)
 
 
 def _usual_holds(runs: Sequence[SeenRun]) -> dict[str, dict[str, float]]:

@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlace.compare.summary import per_second
+
 if TYPE_CHECKING:
     from interlace.compare.compare import Comparisons
     from interlace.compare.given import Ordered
@@ -41,4 +43,4 @@ class Outcome:
     def per_second(self, arm: str, per_step: float | None) -> float | None:
         """Return the throughput of an arm, stalls included: what a step holds, over the mean step of its runs."""
         means = [one.mean_s for one in self.summaries(arm)]
-        return per_step / statistics.median(means) if per_step and means else None
+        return per_second(per_step, statistics.median(means) if means else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,10 +49,10 @@ def break_even(baseline: Sequence[RunCost], candidate: Sequence[RunCost]) -> Bre
     if not baseline or not candidate:
         return None
     warm = list(candidate[1:]) or list(candidate)
-    base_once = _middle([_once(run) for run in baseline])
-    once_s = _middle([_once(run) for run in warm]) - base_once
+    base_once = statistics.median(_once(run) for run in baseline)
+    once_s = statistics.median(_once(run) for run in warm) - base_once
     cold_s = _once(candidate[0]) - base_once
-    gain_s = _middle([run.step_s for run in baseline]) - _middle([run.step_s for run in candidate])
+    gain_s = statistics.median(run.step_s for run in baseline) - statistics.median(run.step_s for run in candidate)
     if max(once_s, cold_s) < LEAST_ONCE_S:
         return None
     colder = len(candidate) > 1 and cold_s > 1.2 * max(once_s, 0.0) + LEAST_ONCE_S
@@ -60,12 +61,6 @@ def break_even(baseline: Sequence[RunCost], candidate: Sequence[RunCost]) -> Bre
 
 def _once(run: RunCost) -> float:
     return run.before_s - run.before_n * run.step_s
-
-
-def _middle(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2.0
 
 
 def words(arm: str, found: BreakEven, *, faster: bool) -> str:

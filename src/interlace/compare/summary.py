@@ -70,6 +70,11 @@ def summarise_arm(row: ArmSummary, steps: Sequence[StepSummary]) -> ArmSummary:
     )
 
 
+def per_second(per_step: float | None, step_s: float | None) -> float | None:
+    """Return how much of what a step holds passes in a second; None where either is not known."""
+    return per_step / step_s if per_step and step_s else None
+
+
 def _cv(values: Sequence[float]) -> float | None:
     """Return the coefficient of variation, None for one value alone."""
     return statistics.stdev(values) / statistics.mean(values) if len(values) > 1 else None

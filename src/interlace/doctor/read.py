@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.doctor.facts import GpuSigns, Memory, NodeFacts, Ulimits
-from interlace.doctor.files import text_of
 from interlace.doctor.once import AskedOnce
 from interlace.doctor.read_cpu import cpu_settings, load_over
 from interlace.doctor.read_disk import output_folder
@@ -22,7 +21,7 @@ from interlace.doctor.read_surroundings import surroundings
 from interlace.gate import look
 from interlace.monitor.cpu import mem_available_mib
 from interlace.monitor.readings import GpuReadError
-from interlace.node import fingerprint
+from interlace.node import fingerprint, text_of
 from interlace.rank.gpu_map import read_facts as read_pairs
 from interlace.rank.numactl import why_not
 from interlace.settings import GateConfig

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import psutil
 
 from interlace.doctor.facts import SHOWN_FROM_PCT, CpuLoad, CpuSettings, CpuUser
-from interlace.doctor.files import text_of
 from interlace.gate import own_process_tree
 from interlace.monitor.cpu import busy_pct, cpu_times
+from interlace.node import text_of
 from interlace.rank.numa import parse_cpulist
 
 if TYPE_CHECKING:

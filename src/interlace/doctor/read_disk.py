@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from interlace.doctor.facts import OutputFolder
-from interlace.doctor.files import text_of
+from interlace.node import text_of
 
 
 def output_folder(path: Path, root: Path = Path("/")) -> OutputFolder:

@@ -6,7 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from interlace.doctor.facts import Surroundings
-from interlace.doctor.files import text_of
+from interlace.node import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

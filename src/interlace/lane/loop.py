@@ -82,7 +82,9 @@ def out_of_time(lane: Lane, left: Sequence[Run]) -> str | None:
     if lane.ends_at is None:
         return None
     rest = [run for run in left if run.round == left[0].round]
-    need_s = sum(_longest_s(lane, run.arm) for run in rest)
+    took = _durations_s(lane.sweep_dir)
+    of_any = [seconds for of_arm in took.values() for seconds in of_arm]
+    need_s = sum(max(took.get(run.arm, of_any), default=0.0) for run in rest)
     have_s = lane.ends_at - time.time()
     if need_s * MARGIN + LAST_S <= have_s or need_s == 0:
         return None
@@ -92,16 +94,13 @@ def out_of_time(lane: Lane, left: Sequence[Run]) -> str | None:
     )
 
 
-def _longest_s(lane: Lane, arm: str) -> float:
-    plan = read_plan(lane.sweep_dir)
-    took = {
-        attempt.run.id: (attempt.run.arm, attempt.record.wall_s + attempt.record.gate_wait_s)
-        for run in plan.runs
-        for attempt in attempts(lane.sweep_dir, run)
-        if attempt.record is not None
-    }
-    own = [seconds for name, seconds in took.values() if name == arm]
-    return max(own or [seconds for _, seconds in took.values()], default=0.0)
+def _durations_s(sweep_dir: SweepDir) -> dict[str, list[float]]:
+    """Return arm -> how long each of its runs took so far, the wait at the gate included."""
+    took: dict[str, list[float]] = {}
+    for run in read_plan(sweep_dir).runs:
+        if done := [one.record for one in attempts(sweep_dir, run) if one.record is not None]:
+            took.setdefault(run.arm, []).append(done[-1].wall_s + done[-1].gate_wait_s)
+    return took
 
 
 def close_cut_runs(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:

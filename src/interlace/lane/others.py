@@ -6,16 +6,15 @@ import os
 import resource
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interlace import process
-from interlace.lane.runlog import read_ranks
 from interlace.monitor.foreign import LEAST_LOOKS, foreigners
 from interlace.schema import Cause, Foreigner
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping, Sequence
 
     from interlace.gate import GateResult
     from interlace.monitor.sampler import MonitorResult
@@ -43,9 +42,9 @@ def others_cpu_pct(record: RunRecord, seen: MonitorResult, own_cpu_s: float) -> 
     return round(max(0.0, seen.cpu_busy_pct - own_pct), 1)
 
 
-def foreigners_of(seen: MonitorResult, run_dir: Path) -> tuple[Foreigner, ...]:
+def foreigners_of(seen: MonitorResult, placements: Sequence[Mapping[str, Any]]) -> tuple[Foreigner, ...]:
     """Return the compute processes on the GPUs that were not of this run."""
-    gpus = [(rank.get("binding") or {}).get("gpu") or {} for rank in read_ranks(run_dir)]
+    gpus = [(rank.get("binding") or {}).get("gpu") or {} for rank in placements]
     own_ranks = Counter(str(gpu["uuid"]) for gpu in gpus if gpu.get("uuid"))
     index_of = {gpu.uuid: gpu.index for gpu in seen.gpus}
     return foreigners(seen.sightings, index_of, own_ranks, host_pids=process.has_host_pids())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from interlace.lane.runlog import read_ranks
 from interlace.rank.numa import parse_cpulist
-from interlace.wording import first_of
+from interlace.wording import first_of, sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -127,10 +127,7 @@ def _status(process: Path) -> dict[str, str]:
 
 def doubts(placements: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what speaks against a run's placement: a binding that did not stay, another GPU, too few CPUs."""
-    found: dict[str, list[str]] = {}
-    for rank in placements:
-        for text in _doubts_of(rank):
-            found.setdefault(text, []).append(f"rank {rank.get('rank')}")
+    found = sharing((f"rank {rank.get('rank')}", text) for rank in placements for text in _doubts_of(rank))
     return [*(f"{first_of(ranks, SHOWN)}: {text}" for text, ranks in found.items()), *_crowds(placements)]
 
 

@@ -257,7 +257,7 @@ def _with_node(record: RunRecord, run_dir: Path, proof: Proof, seen: MonitorResu
     write_json(run_dir / "placement.json", placements)
     notes = (*seen.notes, *crowded(seen), *(doubts(placements) if record.status == "ok" else ()))
     return replace(
-        record, gpus=seen.gpus, foreign=foreigners_of(seen, run_dir), cpu_busy_pct=seen.cpu_busy_pct,
+        record, gpus=seen.gpus, foreign=foreigners_of(seen, placements), cpu_busy_pct=seen.cpu_busy_pct,
         notes=(*record.notes, *notes),
     )  # fmt: skip
 

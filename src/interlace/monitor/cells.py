@@ -99,7 +99,7 @@ def throttle_names(bits: int | None) -> tuple[str, ...] | None:
 
 def is_throttled(bits: int | None) -> bool | None:
     """Say whether power, heat or a neighbour held the clock down; idleness and chosen clocks do not count."""
-    return None if bits is None else bool(bits & ~_NOT_A_BRAKE)
+    return None if bits is None else bool(brakes(bits))
 
 
 def brakes(bits: int) -> tuple[str, ...]:

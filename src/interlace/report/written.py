@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from interlace.analyse import Analysis
     from interlace.compare.ladder import Ladder
     from interlace.loaded import LoadedSweep
-    from interlace.schema import Arm, RunRecord
+    from interlace.schema import Arm
 
 
 def write_report(loaded: LoadedSweep) -> None:
@@ -33,7 +33,7 @@ def write_report(loaded: LoadedSweep) -> None:
     write_text(path / "tables" / "arms.csv", arms_csv(analysis))
     if analysis.ladder is not None:
         write_text(path / "tables" / "ladder.csv", ladder_csv(analysis.ladder))
-    if gpus := gpu_rows(_counted(loaded)):
+    if gpus := _gpus(loaded):
         write_text(path / "tables" / "gpus.csv", _csv([{**row, "held_pct": _shares(row)} for row in gpus]))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
 
@@ -53,7 +53,7 @@ def markdown(loaded: LoadedSweep) -> str:
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
     if analysis.notes:
         lines += ["", "### Notes", "", *(f"- {note}" for note in analysis.notes)]
-    if gpus := gpu_rows(_counted(loaded)):
+    if gpus := _gpus(loaded):
         lines += ["", "### What the GPUs did", "", *_pipe_table(gpu_table(gpus))]
     if analysis.placements:
         ran_on = [f"- {line}" for line in placements.lines(analysis.placements)]
@@ -62,10 +62,12 @@ def markdown(loaded: LoadedSweep) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _counted(loaded: LoadedSweep) -> list[tuple[str, RunRecord]]:
-    """Return arm and record of every run that counts, without the burn-in."""
+def _gpus(loaded: LoadedSweep) -> list[dict[str, Any]]:
+    """Return what every GPU did under every arm, over the runs that count, without the burn-in."""
     names = loaded.sweep.names
-    return [(names[one.run.arm], one.record) for one in loaded.used if one.record is not None and one.run.round > 0]
+    return gpu_rows(
+        (names[one.run.arm], one.record) for one in loaded.used if one.record is not None and one.run.round > 0
+    )
 
 
 def _how(loaded: LoadedSweep) -> list[str]:
