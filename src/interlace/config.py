@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
+from hydra.core.default_element import ConfigDefault
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from hydra.main import main as hydra_main
@@ -245,11 +246,17 @@ def _label(text: str) -> str:
 
 
 def _declared_settings(loader: ConfigLoader, config: DictConfig) -> Mapping[str, Any]:
-    """Return the keys, with their defaults, that the chosen workload's own YAML declares."""
-    found = loader.repository.load_config(f"workload/{config.hydra.runtime.choices.workload}")  # type: ignore[attr-defined]
-    declared = OmegaConf.to_container(found.config, resolve=False)
-    workload = declared.get("workload", declared) if isinstance(declared, dict) else {}
-    return workload if isinstance(workload, dict) else {}
+    """Return the keys, with their defaults, that the chosen workload declares: in its own YAML, or one that it names."""
+    return OmegaConf.to_container(_declared(loader, config.hydra.runtime.choices.workload), resolve=False)  # type: ignore[return-value]
+
+
+def _declared(loader: ConfigLoader, name: str) -> DictConfig:
+    """Merge a workload's YAML into those of its group that its defaults list names."""
+    found = loader.repository.load_config(f"workload/{name}")  # type: ignore[attr-defined]
+    own = found.config.get("workload", found.config)
+    paths = [entry.path for entry in found.defaults_list or () if isinstance(entry, ConfigDefault)]
+    declared = [_declared(loader, path.removeprefix("/workload/")) for path in paths if path and path != "_self_"]
+    return OmegaConf.merge(*declared, own) if isinstance(own, DictConfig) else OmegaConf.create({})  # type: ignore[return-value]
 
 
 def _as_data(config: DictConfig) -> dict[str, Any]:

@@ -58,6 +58,11 @@ def _split_settings(workload: dict[str, Any], declared: Mapping[str, Any]) -> di
 
 def _check_type(key: str, value: Any, default: Any) -> None:
     """Hold a value to the type of its default (an int may stand for a float): a workload's YAML is its schema."""
+    if isinstance(value, dict) and isinstance(default, dict):
+        for name, item in value.items():
+            if name in default:
+                _check_type(f"{key}.{name}", item, default[name])
+        return
     if default is None or value is None or (isinstance(default, str) and default.startswith("${")):
         return
     numeric = isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)
