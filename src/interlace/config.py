@@ -246,8 +246,9 @@ def _label(text: str) -> str:
 
 
 def _declared_settings(loader: ConfigLoader, config: DictConfig) -> Mapping[str, Any]:
-    """Return the keys, with their defaults, that the chosen workload declares: in its own YAML, or one that it names."""
-    return OmegaConf.to_container(_declared(loader, config.hydra.runtime.choices.workload), resolve=False)  # type: ignore[return-value]
+    """Return the keys, with their defaults, that the chosen workload declares: in its own YAML or one that it names."""
+    declared = _declared(loader, config.hydra.runtime.choices.workload)
+    return OmegaConf.to_container(declared, resolve=False)  # type: ignore[return-value]
 
 
 def _declared(loader: ConfigLoader, name: str) -> DictConfig:

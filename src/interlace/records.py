@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -93,13 +94,17 @@ def write_steps(path: Path, frame: pd.DataFrame) -> None:
 
 
 def read_steps(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
-    """Read the step series of a run, or those of `columns` that it has. Raises ReadError where it is broken."""
+    """Read the step series of a run, or those of `columns` that it has (`phase.*`: all that begin so).
+
+    Raises ReadError where it is broken.
+    """
     import pyarrow as pa  # noqa: PLC0415 (records are read by light commands; step series are not)
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     try:
         with pq.ParquetFile(path / "steps.parquet") as file:
-            kept = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+            there = file.schema_arrow.names
+            kept = None if columns is None else [name for name in there if any(fnmatchcase(name, c) for c in columns)]
             frame: pd.DataFrame = file.read(columns=kept).to_pandas()
     except (OSError, pa.ArrowException) as error:
         raise ReadError(f"{path / 'steps.parquet'} cannot be read: {error}") from error

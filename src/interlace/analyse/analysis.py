@@ -138,6 +138,7 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
         peak_mib=fullest.peak_mib if fullest else None,
         idle_mib=fullest.baseline_mib if fullest else None,
         allocated_mib=max(allocated, default=None),
+        phases_s=_phases([one.phases_s for one in own]),
         comparison=comparison,
         measured=arm.measure,
     )
@@ -148,6 +149,11 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
         samples_per_s=per_second(workload.samples_per_step, row.mean_s),
         tokens_per_s=per_second(workload.tokens_per_step, row.mean_s),
     )
+
+
+def _phases(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for run in runs for name in run)
+    return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in names}
 
 
 def _left(loaded: LoadedSweep) -> int:

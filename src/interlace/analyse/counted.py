@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from interlace.errors import ReadError
 from interlace.records import read_steps
 from interlace.stats import WindowStats, describe
+from interlace.stats.phases import PREFIX, mean_phases
 from interlace.stats.run import block_steps
 from interlace.steplog.events import EVENTS, event_notes
 
@@ -19,18 +20,22 @@ if TYPE_CHECKING:
 
 ALLOCATED = "peak_allocated_mib"
 """What trainers call the peak of a rank's allocator when they hand it to the recorder."""
-NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, *EVENTS)
+NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, f"{PREFIX}*", *EVENTS)
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A run that counts: its attempt, its record, what its step series says, and what else went on in its window."""
+    """A run that counts: its attempt, its record, what its step series says, and what else went on in its window.
+
+    `phases_s` are mean seconds a step of each phase that the trainer recorded.
+    """
 
     attempt: Attempt
     record: RunRecord
     seen: WindowStats
     events: tuple[str, ...] = ()
     allocated_mib: float | None = None
+    phases_s: dict[str, float] = field(default_factory=dict)
 
 
 def all_counted(loaded: LoadedSweep) -> tuple[list[Counted], list[str]]:
@@ -56,7 +61,7 @@ def describe_attempt(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -
     allocated_mib = steps[ALLOCATED].max() if ALLOCATED in steps else math.nan
     return Counted(
         attempt, record, seen, tuple(event_notes(steps, loaded.window)),
-        None if math.isnan(allocated_mib) else float(allocated_mib),
+        None if math.isnan(allocated_mib) else float(allocated_mib), mean_phases(steps, loaded.window),
     )  # fmt: skip
 
 

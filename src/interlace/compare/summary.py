@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from interlace.compare.comparison import Comparison
     from interlace.schema import StepSummary
@@ -21,7 +21,8 @@ class ArmSummary:
     `planned`; `comparison` is None for the baseline. `max_s` is the slowest step of any run. `peak_mib` is the highest
     peak of any GPU, as nvidia-smi shows it, and holds `idle_mib`, which was in use on that GPU before the run;
     `allocated_mib` is the highest that a rank logged of its own allocator. Throughput comes from the plain mean,
-    stalls included, where the workload says what a step holds. `measured` is False for a row that is kept without
+    stalls included, where the workload says what a step holds. `phases_s` are mean seconds a step of each phase that
+    the trainer records, on the host, medians over the runs. `measured` is False for a row that is kept without
     being run.
     """
 
@@ -46,6 +47,7 @@ class ArmSummary:
     allocated_mib: float | None = None
     samples_per_s: float | None = None
     tokens_per_s: float | None = None
+    phases_s: Mapping[str, float] = field(default_factory=dict)
     measured: bool = True
     comparison: Comparison | None = None
 

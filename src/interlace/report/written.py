@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from interlace import __version__, placements
 from interlace.files import read_json, write_json, write_text
 from interlace.report.gpu_table import gpu_rows, gpu_table
+from interlace.report.phase_table import phase_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
 from interlace.stats.run import block_steps
@@ -35,6 +36,8 @@ def write_report(loaded: LoadedSweep) -> None:
         write_text(path / "tables" / "ladder.csv", ladder_csv(analysis.ladder))
     if gpus := _gpus(loaded):
         write_text(path / "tables" / "gpus.csv", _csv([{**row, "held_pct": _shares(row)} for row in gpus]))
+    if any(arm.phases_s for arm in analysis.arms):
+        write_text(path / "tables" / "phases.csv", phases_csv(analysis))
     write_text(path / "tables" / "runs.csv", loaded.runs.to_csv(index=False))
 
 
@@ -53,6 +56,8 @@ def markdown(loaded: LoadedSweep) -> str:
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
     if analysis.notes:
         lines += ["", "### Notes", "", *(f"- {note}" for note in analysis.notes)]
+    if phases := phase_table(analysis.arms):
+        lines += ["", "### Where the host spends a step", "", *_pipe_table(phases)]
     if gpus := _gpus(loaded):
         lines += ["", "### What the GPUs did", "", *_pipe_table(gpu_table(gpus))]
     if analysis.placements:
@@ -133,16 +138,30 @@ def _pipe_table(table: Table) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
+NOT_A_CELL = frozenset({"comparison", "phases_s"})
+
+
 def arms_csv(analysis: Analysis) -> str:
     """Return one row an arm, every number unrounded and in the unit that its column names."""
     rows = [
         {
-            **{field.name: getattr(arm, field.name) for field in fields(arm) if field.name != "comparison"},
+            **{field.name: getattr(arm, field.name) for field in fields(arm) if field.name not in NOT_A_CELL},
             **{name: getattr(arm.comparison, name, None) for name in ("ratio", "low", "high", "confidence", "verdict")},
         }
         for arm in analysis.arms
     ]
     return _csv(rows)
+
+
+def phases_csv(analysis: Analysis) -> str:
+    """Return one row an arm and phase: mean seconds a step on the host."""
+    return _csv(
+        [
+            {"arm": arm.name, "phase": phase, "mean_s": mean_s}
+            for arm in analysis.arms
+            for phase, mean_s in arm.phases_s.items()
+        ]
+    )
 
 
 def _csv(rows: Sequence[Mapping[str, object]]) -> str:

@@ -54,7 +54,9 @@ def batches(settings: Settings, rank: int, world_size: int, device: torch.device
     """Yield batches on the host, epoch after epoch: the same ones for every arm, different ones for every rank."""
     data = settings.data
     episodes = Episodes(settings.model, data, settings.seed)
-    sampler = DistributedSampler(episodes, world_size, rank, seed=settings.seed, drop_last=True)
+    sampler: DistributedSampler[Batch] = DistributedSampler(
+        episodes, world_size, rank, seed=settings.seed, drop_last=True
+    )
     loader = DataLoader(
         episodes,
         batch_size=settings.batch_size,
@@ -81,7 +83,8 @@ class Feed:
 
     def __init__(self, source: Iterator[Batch], device: torch.device, *, ahead: bool) -> None:
         self.source, self.device = source, device
-        self.side = torch.cuda.Stream(device) if ahead and device.type == "cuda" else None
+        on = ahead and device.type == "cuda"
+        self.side = torch.cuda.Stream(device) if on else None  # type: ignore[no-untyped-call]
         self.waiting: Batch | None = None
 
     def next(self) -> Batch:

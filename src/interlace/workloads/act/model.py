@@ -56,16 +56,14 @@ class Styles(nn.Module):
         return mean, log_variance
 
 
-class ACT(nn.Module):
-    """One camera, a state and a chunk of future actions."""
+class Core(nn.Module):
+    """Latent, state and image features to a chunk of actions: the transformer."""
 
     image_table: torch.Tensor
 
     def __init__(self, sizes: ModelSettings) -> None:
         super().__init__()
         self.sizes = sizes
-        self.backbone = Trunk(sizes.backbone)
-        self.styles = Styles(sizes)
         self.image = nn.Conv2d(sizes.backbone[-1], sizes.width, 1)
         self.state = nn.Linear(sizes.state, sizes.width)
         self.latent = nn.Linear(sizes.latent, sizes.width)
@@ -83,23 +81,17 @@ class ACT(nn.Module):
             if parameter.dim() > 1:
                 nn.init.xavier_uniform_(parameter)
 
-    def forward(
-        self, images: torch.Tensor, state: torch.Tensor, actions: torch.Tensor, is_pad: torch.Tensor
-    ) -> Predicted:
-        """Predict actions from images (B, 3, H, W), state (B, S) and, through the latent, the true actions (B, T, A).
-
-        `is_pad` (B, T) is true where an action lies beyond the end of its episode.
-        """
-        mean, log_variance = self.styles(state, actions, is_pad)
-        latent = mean + (log_variance / 2).exp() * torch.randn_like(mean)
-        tokens, positions = self._tokens(self.backbone(images), state, latent)
+    def forward(self, features: torch.Tensor, state: torch.Tensor, latent: torch.Tensor) -> torch.Tensor:
+        """Return actions (batch, chunk, action)."""
+        tokens, positions = self._tokens(features, state, latent)
         for layer in self.encoder:
             tokens = layer(tokens, positions)
         queries = self.queries.weight[:, None]
         out = torch.zeros_like(queries).expand(-1, len(state), -1)
         for layer in self.decoder:
             out = layer(out, tokens, queries, positions)
-        return Predicted(self.head(self.norm(out)).transpose(0, 1), mean, log_variance)
+        actions: torch.Tensor = self.head(self.norm(out)).transpose(0, 1)
+        return actions
 
     def _tokens(
         self, features: torch.Tensor, state: torch.Tensor, latent: torch.Tensor
@@ -115,14 +107,58 @@ class ACT(nn.Module):
         return torch.cat((torch.stack(first), cells)), torch.cat((self.positions.weight[:, None], places))
 
 
+class ACT(nn.Module):
+    """One camera, a state and a chunk of future actions.
+
+    The trunk and the VAE's encoder do not need each other: with `branches: two` the latter, many small kernels, runs
+    on a stream of its own beside the former, few large ones.
+    """
+
+    def __init__(self, sizes: ModelSettings) -> None:
+        super().__init__()
+        self.backbone = Trunk(sizes.backbone)
+        self.styles = Styles(sizes)
+        self.core = Core(sizes)
+        # The side's kernels are small and on the critical path: they go before the trunk's where both wait.
+        self.side = torch.cuda.Stream(priority=-1) if sizes.branches == "two" else None  # type: ignore[no-untyped-call]
+
+    def forward(
+        self, images: torch.Tensor, state: torch.Tensor, actions: torch.Tensor, is_pad: torch.Tensor
+    ) -> Predicted:
+        """Predict actions from images (B, 3, H, W), state (B, S) and, through the latent, the true actions (B, T, A).
+
+        `is_pad` (B, T) is true where an action lies beyond the end of its episode.
+        """
+        if self.side is None:
+            mean, log_variance = self.styles(state, actions, is_pad)
+            features = self.backbone(images)
+        else:
+            mean, log_variance, features = self._beside(self.side, images, state, actions, is_pad)
+        latent = mean + (log_variance / 2).exp() * torch.randn_like(mean)
+        return Predicted(self.core(features, state, latent), mean, log_variance)
+
+    def _beside(
+        self, side: torch.cuda.Stream, images: torch.Tensor, state: torch.Tensor, actions: torch.Tensor,
+        is_pad: torch.Tensor,
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+        """Fork and join. The side goes first, so that its backward comes last and waits for nothing of the trunk's."""
+        main = torch.cuda.current_stream()
+        side.wait_stream(main)
+        with torch.cuda.stream(side):
+            mean, log_variance = self.styles(state, actions, is_pad)
+        features = self.backbone(images)
+        main.wait_stream(side)
+        for tensor in (mean, log_variance):
+            tensor.record_stream(main)
+        return mean, log_variance, features
+
+
 def _encoder(sizes: ModelSettings, layers: int) -> nn.ModuleList:
-    weights = sizes.attention == "weights"
     return nn.ModuleList(
-        EncoderLayer(sizes.width, sizes.heads, sizes.feedforward, sizes.dropout, weights=weights)
+        EncoderLayer(sizes.width, sizes.heads, sizes.feedforward, sizes.dropout, kind=sizes.attention)
         for _ in range(layers)
     )
 
 
 def _decoder_layer(sizes: ModelSettings) -> DecoderLayer:
-    weights = sizes.attention == "weights"
-    return DecoderLayer(sizes.width, sizes.heads, sizes.feedforward, sizes.dropout, weights=weights)
+    return DecoderLayer(sizes.width, sizes.heads, sizes.feedforward, sizes.dropout, kind=sizes.attention)

@@ -44,7 +44,7 @@ class OneStepLate:
         """Return the values of the step before this one."""
         slot = self.slots[step % 2]
         slot.copy_(torch.stack([torch.as_tensor(value) for value in values]), non_blocking=True)
-        done = torch.cuda.Event()
+        done = torch.cuda.Event()  # type: ignore[no-untyped-call]
         done.record()
         known = self.rest()
         self.pending = (step, slot, done)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CompileMode = Literal["none", "default", "reduce-overhead", "max-autotune-no-cudagraphs"]
+AttentionKind = Literal["weights", "sdpa", "bmm"]
 
 
 @dataclass(frozen=True)
@@ -32,10 +33,11 @@ class ModelSettings:
     latent: int
     dropout: float
     backbone: list[int]
-    attention: Literal["weights", "sdpa"]
+    attention: AttentionKind
     positions: Literal["each_step", "once"]
     tokens: Literal["list", "whole"]
     memory_format: Literal["contiguous", "channels_last"]
+    branches: Literal["one", "two"]
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,16 @@ class DdpSettings:
     gradient_as_bucket_view: bool
     find_unused_parameters: bool
     static_graph: bool
+    average: Literal["parameter", "bucket"]
 
 
 @dataclass(frozen=True)
 class CompileSettings:
-    """torch.compile of the model alone: loss, clipping and optimizer stay outside."""
+    """torch.compile of the model alone (whole, or its three parts): loss, clipping and optimizer stay outside."""
 
     mode: CompileMode
+    region: Literal["model", "parts"]
+    fallback_random: bool
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ def _refuse_unknown_words(prefix: str, part: Any) -> None:
 
 def refuse_what_cannot_work(settings: Settings, device_type: str) -> None:
     """Exit, saying which switch cannot be used here and what can, before anything is built."""
-    for applies, why in (*_compile_rules(settings, device_type), *_capture_rules(settings, device_type)):
+    for applies, why in (*_capture_rules(settings, device_type), *_compile_rules(settings, device_type)):
         if applies:
             raise SystemExit(f"workload=act: {why}")
 
@@ -158,8 +163,18 @@ def _compile_rules(settings: Settings, device_type: str) -> list[tuple[bool, str
         ),
         (
             cpu and mode != "none" and shutil.which(compiler) is None,
-            f"{shown} needs a C++ compiler on the CPU, and there is no {compiler}; install one, or give compile.mode=none",
+            f"{shown} needs a C++ compiler on the CPU, and there is no {compiler}; install it, or give mode=none",
         ),
+        (
+            settings.model.branches == "two" and mode != "none" and settings.compile.region == "model",
+            "model.branches=two needs parts that are compiled apart; give compile.region=parts",
+        ),
+        (
+            # torch 2.13.0 on x86: a strided 1x1 convolution in this layout dies in its backward with SIGSEGV.
+            cpu and settings.model.memory_format == "channels_last",
+            "model.memory_format=channels_last crashes torch on some CPUs; give memory_format=contiguous",
+        ),
+        (cpu and settings.model.branches == "two", "model.branches=two needs CUDA streams, and this run is on the CPU"),
         (
             not cpu and mode != "none" and importlib.util.find_spec("triton") is None,
             f"{shown} needs triton on a GPU, and this environment has none; install it, or give compile.mode=none",
@@ -181,6 +196,6 @@ def _capture_rules(settings: Settings, device_type: str) -> list[tuple[bool, str
         ),
         (
             on and settings.ddp.find_unused_parameters,
-            "capture=step replays one graph, and ddp.find_unused_parameters looks for another each step; set it to false",
+            "capture=step replays one graph, and ddp.find_unused_parameters looks at each step anew; set it to false",
         ),
     ]

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from accelerate import Accelerator, DistributedDataParallelKwargs
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+from torch.nn.parallel import DistributedDataParallel
 
 from interlace.recorder import StepRecorder
 from interlace.workloads.act.data import Feed, batches
@@ -45,11 +47,15 @@ def _build(settings: Settings, accelerator: Accelerator, recorder: StepRecorder)
     torch.backends.cudnn.benchmark = True
     policy = Policy(settings)
     if settings.model.memory_format == "channels_last":
-        policy = policy.to(memory_format=torch.channels_last)
+        policy = policy.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     captured = settings.capture == "step"
     optimizer = build_optimizer(policy, settings.optimizer, capturable=captured)
     compile_model(policy, settings.compile)
     prepared, optimizer = accelerator.prepare(policy, optimizer)
+    if settings.model.branches == "two":
+        _allow_two_streams()
+    if settings.ddp.average == "bucket" and isinstance(prepared, DistributedDataParallel):
+        prepared.register_comm_hook(None, allreduce_hook)  # divides a whole bucket instead of each gradient
     step = EagerStep(accelerator, prepared, optimizer, clip_norm=settings.optimizer.clip_norm, recorder=recorder)
     torch.manual_seed(settings.seed + 1 + accelerator.process_index)  # dropout masks and latents differ by rank
     return CapturedStep(step) if captured else step
@@ -95,7 +101,14 @@ def _own_stream(settings: Settings) -> contextlib.AbstractContextManager[object]
     """Put everything, DDP's construction included, on one stream that can be captured."""
     if settings.capture == "none":
         return contextlib.nullcontext()
-    return torch.cuda.stream(torch.cuda.Stream())
+    return torch.cuda.stream(torch.cuda.Stream())  # type: ignore[no-untyped-call]
+
+
+def _allow_two_streams() -> None:
+    """Tell torch (2.10 and later) that gradients made on one stream and taken up on another are meant."""
+    allow = getattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch", None)
+    if allow is not None:
+        allow(enabled=False)
 
 
 def _peak(device: torch.device) -> dict[str, float]:

@@ -7,31 +7,70 @@ All sequences are (tokens, batch, width).
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F  # noqa: N812 (torch's own name for it)
 from torch import nn
+
+if TYPE_CHECKING:
+    from interlace.workloads.act.settings import AttentionKind
 
 TEMPERATURE = 10_000.0
 
 
 class Attention(nn.MultiheadAttention):
-    """Multi-head attention that returns its output alone.
+    """Multi-head attention that returns its output alone; the same sums in three ways.
 
-    With `weights` the probabilities are materialised (bmm, softmax, dropout, bmm, and their mean over the heads, which
-    nobody reads); without, the same sums are one fused kernel of scaled_dot_product_attention.
+    `weights`: torch's module as it stands: three projections, bmm, softmax, dropout, bmm, and the mean of the
+    probabilities over the heads, which nobody reads. `sdpa`: one projection fewer (queries and keys have one input) and
+    one fused kernel. `bmm`: the same with the softmax spelled out, for a compiler to fuse with the dropout.
     """
 
-    def __init__(self, width: int, heads: int, dropout: float, *, weights: bool) -> None:
+    def __init__(self, width: int, heads: int, dropout: float, *, kind: AttentionKind) -> None:
         super().__init__(width, heads, dropout=dropout)
-        self.weights = weights
+        self.kind = kind
 
     def attend(
         self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, padding: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Attend from (T, B, E) to (S, B, E). `padding` (B, S) is true where a key is to be left out."""
-        out, _ = self(query, key, value, key_padding_mask=padding, need_weights=self.weights)
-        attended: torch.Tensor = out
+        attended: torch.Tensor
+        if self.kind == "weights":
+            attended = self(query, key, value, key_padding_mask=padding)[0]
+            return attended
+        q, k, v = (self._by_head(x) for x in self._project(query, key, value))
+        mask = None if padding is None else torch.zeros_like(padding, dtype=q.dtype).masked_fill(padding, -math.inf)
+        mask = None if mask is None else mask[:, None, None, :]
+        dropout = self.dropout if self.training else 0.0
+        attend = F.scaled_dot_product_attention if self.kind == "sdpa" else spelled_out_attention
+        attended = self.out_proj(attend(q, k, v, mask, dropout).permute(2, 0, 1, 3).flatten(2))
         return attended
+
+    def _project(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        weight, bias, width = self.in_proj_weight, self.in_proj_bias, self.embed_dim
+        v = F.linear(value, weight[2 * width :], bias[2 * width :])
+        if key is query:
+            q, k = F.linear(query, weight[: 2 * width], bias[: 2 * width]).chunk(2, dim=-1)
+            return q, k, v
+        q = F.linear(query, weight[:width], bias[:width])
+        return q, F.linear(key, weight[width : 2 * width], bias[width : 2 * width]), v
+
+    def _by_head(self, x: torch.Tensor) -> torch.Tensor:
+        """View (T, B, E) as (B, heads, T, E / heads)."""
+        return x.view(*x.shape[:2], self.num_heads, self.head_dim).permute(1, 2, 0, 3)
+
+
+def spelled_out_attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor | None, dropout: float
+) -> torch.Tensor:
+    """Do what scaled_dot_product_attention does, in parts, for (B, H, T, D); `mask` is added to the scores."""
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+    scores = scores if mask is None else scores + mask
+    exponents = (scores - scores.amax(-1, keepdim=True).detach()).exp()
+    return F.dropout(exponents / exponents.sum(-1, keepdim=True), dropout) @ v
 
 
 class FeedForward(nn.Module):
@@ -51,9 +90,9 @@ class FeedForward(nn.Module):
 class EncoderLayer(nn.Module):
     """Self-attention and a feed-forward net, each with dropout, a residual and a norm after it."""
 
-    def __init__(self, width: int, heads: int, hidden: int, dropout: float, *, weights: bool) -> None:
+    def __init__(self, width: int, heads: int, hidden: int, dropout: float, *, kind: AttentionKind) -> None:
         super().__init__()
-        self.attention = Attention(width, heads, dropout, weights=weights)
+        self.attention = Attention(width, heads, dropout, kind=kind)
         self.feedforward = FeedForward(width, hidden, dropout)
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout1, self.dropout2 = nn.Dropout(dropout), nn.Dropout(dropout)
@@ -69,10 +108,10 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """As EncoderLayer, with attention to the encoder's output between the two."""
 
-    def __init__(self, width: int, heads: int, hidden: int, dropout: float, *, weights: bool) -> None:
+    def __init__(self, width: int, heads: int, hidden: int, dropout: float, *, kind: AttentionKind) -> None:
         super().__init__()
-        self.self_attention = Attention(width, heads, dropout, weights=weights)
-        self.cross_attention = Attention(width, heads, dropout, weights=weights)
+        self.self_attention = Attention(width, heads, dropout, kind=kind)
+        self.cross_attention = Attention(width, heads, dropout, kind=kind)
         self.feedforward = FeedForward(width, hidden, dropout)
         self.norm1, self.norm2, self.norm3 = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
         self.dropout1, self.dropout2, self.dropout3 = nn.Dropout(dropout), nn.Dropout(dropout), nn.Dropout(dropout)
