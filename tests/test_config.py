@@ -95,6 +95,27 @@ def test_a_command_may_refer_to_other_keys() -> None:
     assert config.workload.command == "python t.py --seed 3"
 
 
+def test_a_workload_that_builds_on_another_declares_what_that_one_declares() -> None:
+    own = composed("workload=act_small").workload.settings
+
+    assert (own["model"]["width"], own["model"]["dropout"]) == (32, 0.1)
+    assert refusal("workload=act_small", "workload.model.widht=64").startswith("unknown key 'workload.model.widht'")
+
+
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (
+            "workload.optimizer.fused=3",
+            "workload.optimizer.fused=3 is a whole number; true/false is expected, as in False",
+        ),
+        ("workload.optimizer=3", "workload.optimizer=3 is a whole number; a mapping is expected"),
+    ],
+)
+def test_settings_inside_settings_keep_the_types_of_their_defaults(override: str, said: str) -> None:
+    assert refusal("workload=act_small", override).startswith(said)
+
+
 def test_nothing_that_defines_arms_asks_for_the_quickstart() -> None:
     assert prepare_arguments([]) == ["--multirun", "sweeps=quickstart"]
     assert prepare_arguments(["rounds=2"]) == ["--multirun", "rounds=2", "sweeps=quickstart"]

@@ -38,6 +38,23 @@ def test_a_notebook_may_load_as_often_as_it_likes(tmp_path: Path) -> None:
     assert len(interlace.load(path, window=(2, 20)).analysis.arms) == 2
 
 
+def test_where_the_host_spends_a_step_is_taken_from_the_phases_that_a_trainer_records(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    for attempt in loaded.used:
+        frame = pd.read_parquet(attempt.path / "steps.parquet")
+        if attempt.run.arm == "b":
+            frame = frame.assign(**{"phase.forward": 0.25 * frame["step_s"], "phase.read back": 0.5 * frame["step_s"]})
+            frame.to_parquet(attempt.path / "steps.parquet")
+
+    plain, with_phases = load(loaded.sweep_dir.path).analysis.arms
+
+    assert plain.phases_s == {}
+    assert list(with_phases.phases_s) == ["forward", "read back", "rest"]
+    assert with_phases.mean_s is not None
+    shares = [value / with_phases.mean_s for value in with_phases.phases_s.values()]
+    assert shares == pytest.approx([0.25, 0.5, 0.25], rel=0.02)
+
+
 def test_the_peak_of_the_allocator_is_taken_from_the_steps_where_a_trainer_records_it(tmp_path: Path) -> None:
     loaded = on_disk(tmp_path, CONFIG, 0.001)
     (first, *_) = (one for one in loaded.used if one.run.arm == "b")

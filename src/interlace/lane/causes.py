@@ -121,6 +121,10 @@ def find_cause(text: str, returncode: int | None) -> Cause | None:
     return Cause("exception" if exception else "exit_code", f"{who}: {last}" if last else who, rank, exitcode)
 
 
+ELASTIC = "torch/distributed/elastic/"
+ELASTIC_REPORT = re.compile(rf"^.*{ELASTIC}.*\] failed \(exitcode", re.MULTILINE)
+
+
 def _last_known(text: str) -> tuple[tuple[str, str] | None, int]:
     """Return code and sentence of the last known text, and where it stands."""
     found = [
@@ -147,8 +151,10 @@ def _last_exception(text: str) -> tuple[str | None, int]:
 
 
 def _last_line(text: str) -> str | None:
-    lines = [line.strip() for line in re.split(r"[\r\n]", text) if line.strip()]
-    lines = [line for line in lines if not line.startswith(OWN_LINES)]
+    """Return what the ranks said last: what the launcher says of their end comes after it, and is not theirs."""
+    launcher = ELASTIC_REPORT.search(text)
+    lines = [line.strip() for line in re.split(r"[\r\n]", text[: launcher.start()] if launcher else text)]
+    lines = [line for line in lines if line and not line.startswith(OWN_LINES) and ELASTIC not in line]
     return lines[-1][:300] if lines else None
 
 

@@ -148,13 +148,12 @@ def test_the_trunk_is_a_parameter_group_with_its_own_rate(tmp_path: Path) -> Non
 
 def test_a_frozen_norm_is_a_batch_norm_in_evaluation() -> None:
     frozen, norm = FrozenNorm(3), nn.BatchNorm2d(3).eval()
-    for own, other in (("weight", norm.weight), ("bias", norm.bias)):
-        getattr(frozen, own).copy_(torch.rand(3))
-        other.data.copy_(getattr(frozen, own))
-    for own, other in (("mean", norm.running_mean), ("variance", norm.running_var)):
-        assert other is not None
-        getattr(frozen, own).copy_(torch.rand(3) + 0.5)
-        other.copy_(getattr(frozen, own))
+    vectors = {name: torch.rand(3) + 0.5 for name in ("weight", "bias", "mean", "variance")}
+    frozen.load_state_dict(vectors)
+    norm.load_state_dict(
+        {"weight": vectors["weight"], "bias": vectors["bias"], "running_mean": vectors["mean"],
+         "running_var": vectors["variance"]}, strict=False,
+    )  # fmt: skip
     x = torch.randn(2, 3, 4, 5)
 
     torch.testing.assert_close(frozen(x), norm(x))
