@@ -121,7 +121,7 @@ def test_without_an_exception_the_last_line_explains() -> None:
 def test_what_the_launcher_says_of_a_ranks_end_is_not_what_the_rank_said() -> None:
     text = (
         "train: the data set is empty; give --data\n"
-        "W1130 01:30:08.1 77 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 8 closing signal SIGTERM\n"
+        "W1130 01:30:08.1 77 torch/distributed/elastic/multiprocessing/api.py:900] Sending process 8 closing signal\n"
         "E1130 01:30:08.3 77 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 0 "
         "(pid: 8) of binary: python\n"
         "Root Cause (first observed failure):\n[0]:\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 8)\n"
