@@ -144,7 +144,7 @@ def test_a_lane_under_another_interpreter_is_told(tmp_path: Path) -> None:
     write_json(session_path(SweepDir(whole.path / "lanes/0"), "8"), Session("8", "n5", "other", {"torch": "3"}, 2.0))
 
     assert (
-        "lane 0 on n5 ran under other and other versions of torch; submitted under python"
+        "lane 0 ran under another environment on n5: other (submitted with python), torch 3 (submitted with 2)"
         in load(whole.path).analysis.notes
     )
 

@@ -31,7 +31,10 @@ PASSED_ON = (
 def sbatch_parameters(config: LaunchersConfig, job_name: str) -> dict[str, Any]:
     """Return what submitit's SLURM executor is given, its own names."""
     own = {name: getattr(config, f"slurm_{name}") for name in PASSED_ON}
-    further: dict[str, Any] = {"no-requeue": True, "signal": f"B:USR2@{config.slurm_signal_delay_s}"}
+    asked = {name: value for name, value in config.slurm_additional_parameters.items() if value not in (None, False)}
+    further: dict[str, Any] = {"signal": f"B:USR2@{config.slurm_signal_delay_s}"}
+    if "requeue" not in asked:  # given both, sbatch heeds the last one
+        further["no-requeue"] = True
     if config.slurm_reservation is not None:
         further["reservation"] = config.slurm_reservation
     return {
@@ -45,7 +48,7 @@ def sbatch_parameters(config: LaunchersConfig, job_name: str) -> dict[str, Any]:
         "exclusive": config.slurm_exclusive or None,
         "setup": list(config.slurm_setup) or None,
         "use_srun": False,
-        "additional_parameters": {**further, **config.slurm_additional_parameters},
+        "additional_parameters": {**further, **asked},
     }
 
 

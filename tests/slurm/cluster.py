@@ -164,6 +164,7 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
+BatchStartTimeout=1
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -175,12 +176,16 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 ReturnToService=2
 MinJobAge=300
 KillWait=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 OverTimeLimit=0
 AccountingStorageType=accounting_storage/{storage}
 JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu
-{nodes}PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=short Nodes=ALL MaxTime=5 State=UP
+{nodes}PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
+PartitionName=short Nodes=ALL MaxTime=5 PreemptMode=OFF State=UP
+PartitionName=spare Nodes=ALL PreemptMode=REQUEUE GraceTime=20 State=UP
+PartitionName=urgent Nodes=ALL PriorityTier=10 State=UP
 """)
 
 

@@ -52,8 +52,8 @@ def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
     for state in lane_states(sweep_dir):
         folder = lane_dir(sweep_dir, state.lane)
         plan = read_plan(folder)
-        rows = [_row(run, attempts(folder, run), sweep, running=state.alive) for run in plan.runs]
-        now = _current(folder, plan, sweep) if state.alive else None
+        rows = [_row(run, attempts(folder, run), sweep, running=state.runs) for run in plan.runs]
+        now = _current(folder, plan, sweep) if state.runs else None
         shown.append({**asdict(state), "alive": state.alive, "told": told(state), "now": now, "runs": rows})
         if not as_json:
             step = f", step {now['step']}" if now else ""

@@ -19,7 +19,7 @@ from interlace.errors import UsageError
 from interlace.files import make_sweep_dir, write_json
 from interlace.lanes import LaneJob, Lanes, lane_dir, read_lanes, write_lanes
 from interlace.loaded import load
-from interlace.node import PACKAGES, installed_versions
+from interlace.node import environment_versions
 from interlace.plan import make_plan
 from interlace.report.console import stdout
 from interlace.report.terminal import print_analysis
@@ -45,7 +45,7 @@ def submitted_new(sweep: Sweep) -> int:
     lanes = [LaneJob(number, f"lanes/{number}") for number in range(config.launchers.lanes)]
     for lane in lanes:
         _lay_out(lane_dir(sweep_dir, lane), sweep, lane.number)
-    write_lanes(sweep_dir, Lanes(tuple(lanes), sys.executable, installed_versions(PACKAGES)))
+    write_lanes(sweep_dir, Lanes(tuple(lanes), sys.executable, environment_versions()))
     return submit_left(sweep_dir, sweep)
 
 
@@ -61,8 +61,12 @@ def _lay_out(folder: SweepDir, sweep: Sweep, number: int) -> None:
 def submit_left(sweep_dir: SweepDir, sweep: Sweep) -> int:
     """Submit a job for every lane that has runs left and no job alive; then wait for all, or say how to look."""
     for state in lane_states(sweep_dir):
-        if state.left and not state.alive:
+        if state.alive:
+            _say(f"{told(state)}; it is left alone")
+        elif state.left:
             _submit(sweep_dir, sweep, state.lane)
+        else:
+            _say(f"{told(state)}; nothing is left to measure")
     if any(sweep_dir.path.is_relative_to(place) for place in UNSHARED):
         _say(f"note: {sweep_dir.path} is on a disk that most clusters do not share between nodes (output_dir)")
     _say(f"look:    interlace status {sweep_dir.path}")
@@ -104,7 +108,8 @@ def report(sweep_dir: SweepDir, states: list[LaneState]) -> int:
     """Write and print the report of all lanes; 1 where a lane has not measured all that it was to."""
     loaded = load(sweep_dir.path)
     write_report(loaded)
-    print_analysis(loaded.analysis, stdout())
+    if loaded.records:
+        print_analysis(loaded.analysis, stdout())
     unfinished = [state for state in states if state.left]
     for state in unfinished:
         if why := ending(sweep_dir, state):
