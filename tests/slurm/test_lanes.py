@@ -5,78 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+from tests.slurm.user import nodes_by_round, records
 
-    from tests.slurm.cluster import SlurmCluster
+if TYPE_CHECKING:
+    from tests.slurm.user import User
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_env")]
-
-TRAINER = """
-import sys, time
-from interlace.recorder import StepRecorder
-with StepRecorder() as recorder:
-    for _ in range(10):
-        time.sleep(float(sys.argv[1]))
-        recorder.step()
-"""
-
-
-class User:
-    """A shell on the login node, in a folder of its own."""
-
-    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
-        self.cluster, self.folder = cluster, folder
-        (folder / "train.py").write_text(TRAINER)
-
-    def interlace(self, *arguments: str, timeout_s: float = 180.0) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "interlace", *arguments], cwd=self.folder, env=self.cluster.env,
-            capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def sweep(self, *arguments: str, step_s: str = "0.02,0.03") -> subprocess.CompletedProcess[str]:
-        commands = ",".join(f"'python {self.folder}/train.py {one}'" for one in step_s.split(","))
-        return self.interlace(
-            "sweep", "launchers=slurm", "launchers@ranks=plain", "workload=command", f"workload.command={commands}",
-            "workload.steps=10", "measure.window=[2,10]", "gate=off", "launchers.poll_s=0.5",
-            "launchers.timeout_min=10", *arguments,
-        )  # fmt: skip
-
-    @property
-    def path(self) -> Path:
-        (found,) = (self.folder / "outputs" / "command").iterdir()
-        return found
-
-    def lane(self, number: int = 0) -> Path:
-        return self.path / "lanes" / str(number)
-
-    def sessions(self, number: int = 0) -> list[dict[str, Any]]:
-        found = [json.loads(path.read_text()) for path in (self.lane(number) / "sessions").glob("*.json")]
-        return sorted(found, key=lambda one: one["started_at"])
-
-    def until(self, done: Callable[[], bool], timeout_s: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not done():
-            assert time.monotonic() < deadline, "it did not come to that in time"
-            time.sleep(0.1)
-
-
-@pytest.fixture
-def user(slurm_cluster: SlurmCluster, tmp_path: Path) -> User:
-    return User(slurm_cluster, tmp_path)
-
-
-def records(lane: Path) -> int:
-    return len(list(lane.glob("runs/*/record.json")))
 
 
 def test_two_lanes_measure_on_two_nodes_and_are_reported_as_one(user: User) -> None:
@@ -147,11 +85,7 @@ def test_a_lane_that_comes_to_another_node_measures_its_cut_round_anew(user: Use
     second = user.sessions()[-1]["node"]
     assert second != first
     assert f"round 3 was added: it repeats round 1: its lane moved from {first} to {second}" in reported.stdout
-    nodes: dict[int, set[str]] = {}
-    for path in user.lane().glob("runs/*/record.json"):
-        record = json.loads(path.read_text())
-        if record["status"] == "ok":
-            nodes.setdefault(record["run"]["round"], set()).add(record["node"])
+    nodes = nodes_by_round(user.lane())
     assert nodes[0] == {first, second}
     assert nodes[2] == nodes[3] == {second}
     assert "2 of 2 rounds complete" in reported.stdout
