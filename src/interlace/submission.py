@@ -7,6 +7,7 @@ The lane runs in the batch step itself (`exec`, no srun): a step that srun made 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 import sys
@@ -86,7 +87,8 @@ def submit(
     folder.mkdir(parents=True, exist_ok=True)
     executor = _executor(folder, config, job_name)
     try:
-        with _environment(environ):
+        # submitit prints what sbatch said of a failure; the error says it with what to do.
+        with _environment(environ), contextlib.redirect_stderr(io.StringIO()):
             return str(executor.submit(lane).job_id)
     except (FailedJobError, FailedSubmissionError, OSError, RuntimeError) as error:
         said = refusal(str(error))

@@ -118,6 +118,8 @@ def _by_block(loaded: LoadedSweep, one: Comparison, rounds: Sequence[int], block
         ]
         if ratios:
             parts.append(f"{block.label} {statistics.geometric_mean(ratios):.4f} ({len(ratios)})")
+    if not parts:
+        return one
     return replace(one, notes=(*one.notes, f"ratio by block (rounds): {', '.join(parts)}"))
 
 

@@ -143,12 +143,15 @@ def _silent(state: LaneState) -> str:
     return f"; it has written nothing for {state.silent_s // 60:.0f} min: does its node answer? (sinfo -n {node})"
 
 
-def told(state: LaneState) -> str:
-    """Write one lane in a line: job, where, how far, and what is odd."""
+def told(state: LaneState, step: int | None = None) -> str:
+    """Write one lane in a line: job, where, how far, and what is odd; `step` is that of the run that is on."""
     job = f"job {state.lane.job_ids[-1]}" if state.lane.job_ids else "not submitted"
     runs = f"{state.done} of {state.total} runs done"
+    now = f", now {state.now}" if state.now and state.runs else ""
+    steps = "" if step is None else f", step {step}"
     other = f"; it {state.other}" if state.other else ""
-    return f"lane {state.lane.number}: {job}{_stands(state)}; {runs}{other}"
+    odd = f"{_unheard(state)}{_silent(state)}{other}"
+    return f"lane {state.lane.number}: {job}{_stands(state)}; {runs}{now}{steps}{odd}"
 
 
 def _stands(state: LaneState) -> str:
@@ -157,13 +160,13 @@ def _stands(state: LaneState) -> str:
     if state.job is None:
         return ""
     if state.given_up:
-        return f" is over for Slurm ({state.job.state}), but the lane is still at work{where}{_now(state)}"
+        return f" is over for Slurm ({state.job.state}), but the lane is still at work{where}"
     if state.waits:
         reason = waits_for(state.job.reason)
         again = f", to go on after it {_ended(state)}{where}" if state.session else ""
         return f" {state.job.state.lower()}{f' ({reason})' if reason else ''}{again}"
     if state.runs:
-        return f" {state.job.state.lower()}{where}{_now(state)}{_unheard(state)}{_silent(state)}"
+        return f" {state.job.state.lower()}{where}"
     if state.session is not None and state.session.ended is not None:
         return f" {state.session.ended}{where}"
     meaning = ENDED.get(state.job.state, ("", "it was killed, or ended before it could write"))[1]
@@ -174,10 +177,6 @@ def _stands(state: LaneState) -> str:
 def _ended(state: LaneState) -> str:
     ended = state.session.ended if state.session is not None else None
     return f"was {ended}" if ended == "interrupted" else f"ended ({ended})" if ended else "was killed"
-
-
-def _now(state: LaneState) -> str:
-    return f", now {state.now}" if state.now else ""
 
 
 def ending(sweep_dir: SweepDir, state: LaneState) -> str | None:

@@ -49,19 +49,21 @@ def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
     from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     sweep, shown = read_sweep(sweep_dir), []
-    for state in lane_states(sweep_dir):
+    states = lane_states(sweep_dir)
+    for state in states:
         folder = lane_dir(sweep_dir, state.lane)
         plan = read_plan(folder)
         rows = [_row(run, attempts(folder, run), sweep, running=state.runs) for run in plan.runs]
         now = _current(folder, plan, sweep) if state.runs else None
         shown.append({**asdict(state), "alive": state.alive, "told": told(state), "now": now, "runs": rows})
         if not as_json:
-            step = f", step {now['step']}" if now else ""
             why = ending(sweep_dir, state)
-            sys.stdout.write(f"{told(state)}{step}\n" + (f"{why}\n" if why else ""))
+            sys.stdout.write(f"{told(state, now['step'] if now else None)}\n" + (f"{why}\n" if why else ""))
             sys.stdout.writelines(f"  {_line(row)}\n" for row in rows)
     if as_json:
         sys.stdout.write(as_json_text({"lanes": shown}, indent=0))
+    elif any(state.left and not state.alive for state in states):
+        sys.stdout.write(f"go on:   interlace resume {sweep_dir.path}\n")
     return 0
 
 
