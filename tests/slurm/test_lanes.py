@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import pytest
 
-from tests.slurm.user import nodes_by_round, records
-
-if TYPE_CHECKING:
-    from tests.slurm.user import User
+from interlace.rank.numa import parse_cpulist
+from tests.slurm.user import User, nodes_by_round, records
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_env")]
 
@@ -33,6 +32,7 @@ def test_two_lanes_measure_on_two_nodes_and_are_reported_as_one(user: User) -> N
     assert "lane 1 on n" in blocks
     placement = json.loads(next(user.lane().glob("runs/001-*/placement.json")).read_text())
     assert placement[0]["cuda_visible_devices"] == "0,1"
+    assert len(parse_cpulist(placement[0]["cpus_allowed"])) == 2  # a step of srun would have one
     first = [json.loads((user.lane(number) / "plan.json").read_text())["seed"] for number in (0, 1)]
     assert first == [0, 1]
 
@@ -132,7 +132,7 @@ def test_a_lane_that_is_killed_at_once_is_told_with_the_ends_of_its_logs_and_res
         ("launchers.slurm_partition=nope", "partition"),
         ("launchers.gpus_per_node=9", "node configuration"),
         ("launchers.slurm_partitoin=short", "did you mean 'launchers.slurm_partition'?"),
-        ("+launchers.slurm_additional_parameters={foo: 1}", "--foo"),
+        ("launchers.slurm_additional_parameters={foo: 1}", "--foo"),
         ("launchers.nodes=2", "lanes of several nodes are not there yet"),
     ],
 )
@@ -142,6 +142,32 @@ def test_what_cannot_be_submitted_is_one_clear_error(user: User, argument: str, 
     assert ended.returncode == 2
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+SECOND_REFUSED = """#!/bin/sh
+if mkdir {folder}/once 2>/dev/null; then exec {sbatch} "$@"; fi
+echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2
+echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy' >&2
+exit 1
+"""
+
+
+def test_lanes_that_are_refused_after_the_first_leave_it_at_work(user: User) -> None:
+    limited = user.folder / "bin" / "sbatch"
+    limited.parent.mkdir()
+    limited.write_text(SECOND_REFUSED.format(folder=user.folder, sbatch=shutil.which("sbatch")))
+    limited.chmod(0o755)
+    env = {**user.cluster.env, "PATH": f"{limited.parent}:{user.cluster.env['PATH']}"}
+
+    ended = User(replace(user.cluster, env=env), user.folder).sweep("launchers.lanes=2", "rounds=1")
+
+    assert ended.returncode == 1
+    assert "lane 1 and those after it are not submitted: " in ended.stderr
+    assert "QOSMaxSubmitJobPerUserLimit" in ended.stderr
+    assert "lane 1: not submitted; 0 of 3 runs done; go on: interlace resume" in ended.stderr
+    assert user.sessions(0)[0]["ended"] == "finished"
+    assert user.interlace("resume", str(user.path)).returncode == 0
+    assert user.sessions(1)[0]["ended"] == "finished"
 
 
 def test_a_plan_shows_the_script_and_submits_nothing(user: User) -> None:

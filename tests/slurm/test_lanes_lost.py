@@ -157,7 +157,7 @@ def test_a_requeued_lane_is_alive_while_it_waits_and_never_mixes_two_nodes_in_a_
 def test_a_preempted_lane_that_comes_again_on_its_node_measures_its_cut_round_anew(
     user: User, whole_cluster: SlurmCluster
 ) -> None:
-    wanted = ("launchers.slurm_partition=spare", "+launchers.slurm_additional_parameters={requeue: true}")
+    wanted = ("launchers.slurm_partition=spare", "launchers.slurm_additional_parameters={requeue: true}")
     assert (
         user.sweep("rounds=1", "launchers.wait=false", "launchers.slurm_nodelist=n0", *wanted, step_s=SLOW).returncode
         == 0

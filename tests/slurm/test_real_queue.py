@@ -228,5 +228,8 @@ def test_accounts_answer_for_a_job_that_left_the_queue(
     monkeypatch.setenv("PATH", f"{programs}:{cluster.env['PATH']}")
 
     state = state_when(job, lambda state: state.final)
+    reused = job_states([job], {job: time.time() + 3600})[job]
 
     assert (state.state, state.source, state.exit_code) == ("FAILED", "sacct", "3:0")
+    assert (reused.state, reused.final) == ("unknown", False)
+    assert reused.notes[0].startswith(f"sacct knows only an older job {job} (submitted ")

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from tests.slurm.cluster import SlurmCluster
@@ -32,17 +32,27 @@ class User:
         (folder / "train.py").write_text(TRAINER)
 
     def interlace(self, *arguments: str, timeout_s: float = 180.0) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "interlace", *arguments], cwd=self.folder, env=self.cluster.env,
-            capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        return self.under((), arguments, timeout_s)
 
     def sweep(self, *arguments: str, step_s: str = "0.02,0.03") -> subprocess.CompletedProcess[str]:
+        submitted = ("launchers=slurm", "launchers.poll_s=0.5", "launchers.timeout_min=10")
+        return self.interlace(*self.sweep_here(*submitted, *arguments, step_s=step_s))
+
+    def sweep_here(self, *arguments: str, step_s: str = "0.02,0.03") -> list[str]:
+        """Return the arguments of a sweep of two arms, on whatever machine they are given to interlace."""
         commands = ",".join(f"'python {self.folder}/train.py {one}'" for one in step_s.split(","))
-        return self.interlace(
-            "sweep", "launchers=slurm", "launchers@ranks=plain", "workload=command", f"workload.command={commands}",
-            "workload.steps=10", "measure.window=[2,10]", "gate=off", "launchers.poll_s=0.5",
-            "launchers.timeout_min=10", *arguments,
+        return [
+            "sweep", "launchers@ranks=plain", "workload=command", f"workload.command={commands}", "workload.steps=10",
+            "measure.window=[2,10]", "gate=off", *arguments,
+        ]  # fmt: skip
+
+    def under(
+        self, starter: Sequence[str], arguments: Sequence[str], timeout_s: float = 180.0
+    ) -> subprocess.CompletedProcess[str]:
+        """Start interlace by a program of Slurm: salloc, or srun."""
+        return subprocess.run(
+            [*starter, sys.executable, "-m", "interlace", *arguments], cwd=self.folder, env=self.cluster.env,
+            capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     @property
