@@ -50,6 +50,10 @@ class SlurmCluster:
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
 
+    def state(self, job: str) -> str:
+        """Return a job's state in squeue's word."""
+        return self.run("squeue", "--noheader", "--states=all", "-j", job, "-o", "%T").stdout.strip()
+
     def start_slurmd(self, node: str, *hidden: Path) -> None:
         """Start the daemon of a node; its jobs see nothing of the folders in `hidden`, as if they were not shared."""
         argv = ["slurmd", "-D", "-N", node]

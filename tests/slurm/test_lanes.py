@@ -97,7 +97,7 @@ def test_a_lane_whose_node_goes_down_is_told_and_resumed(user: User) -> None:
     node = user.sessions()[0]["node"]
     user.cluster.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
     try:
-        user.until(lambda: "running" not in user.interlace("status", str(user.path)).stdout.splitlines()[0])
+        user.until(lambda: user.sessions()[0]["ended"] is not None)
         lost = user.interlace("status", str(user.path))
     finally:
         user.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
@@ -114,7 +114,7 @@ def test_a_lane_that_is_killed_at_once_is_told_with_the_ends_of_its_logs_and_res
     user.until(lambda: records(user.lane()) == 1)
     job = user.sessions()[0]["job_id"]
     os.kill(json.loads((user.lane() / "state.json").read_text())["pid"], signal.SIGKILL)  # as the host's OOM killer
-    user.until(lambda: "running" not in user.interlace("status", str(user.path)).stdout.splitlines()[0])
+    user.until(lambda: user.cluster.state(job) == "FAILED")
     killed = user.interlace("status", str(user.path))
 
     user.interlace("resume", str(user.path))

@@ -49,6 +49,7 @@ def crash(cluster: SlurmCluster, node: str, lane: int) -> None:
     cluster.stop_slurmd(node, signal.SIGKILL)
     for process in dying:
         process.kill()
+    psutil.wait_procs(dying, 10)
 
 
 def age(lane: Path, seconds: float) -> None:
@@ -91,7 +92,7 @@ def test_a_node_that_dies_in_a_round_loses_nothing_and_the_round_is_measured_ane
     left_alone = user.interlace("resume", str(user.path)).stderr
     time.sleep(max(0.0, first["started_at"] + MISSING_S - time.time()))
     whole_cluster.start_slurmd(first["node"])
-    user.until(lambda: "running" not in first_line(user))
+    user.until(lambda: whole_cluster.state(first["job_id"]) == "NODE_FAIL")
     failed = user.interlace("status", str(user.path)).stdout
 
     assert user.interlace("resume", str(user.path)).returncode == 0
@@ -137,7 +138,7 @@ def test_a_requeued_lane_is_alive_while_it_waits_and_never_mixes_two_nodes_in_a_
     whole_cluster.run("scontrol", "update", f"nodename={first}", "state=drain", "reason=test")
     whole_cluster.run("scontrol", "update", f"jobid={job}", "requeue=1")
     assert whole_cluster.run("scontrol", "requeue", job).returncode == 0
-    user.until(lambda: "pending" in first_line(user))
+    user.until(lambda: whole_cluster.state(job) == "PENDING")
     waiting = first_line(user)
     left_alone = user.interlace("resume", str(user.path)).stderr
     whole_cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now")
@@ -165,7 +166,7 @@ def test_a_preempted_lane_that_comes_again_on_its_node_measures_its_cut_round_an
     user.until(lambda: records(user.lane()) == 2)
     job = job_of(user)
     whole_cluster.submit("true", "--partition=urgent", "--exclusive", "--nodelist=n0")
-    user.until(lambda: "pending" in first_line(user))
+    user.until(lambda: whole_cluster.state(job) == "PENDING")
     whole_cluster.run("scontrol", "update", f"jobid={job}", "StartTime=now")
     report = complete(user)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from interlace.errors import UsageError
+from interlace.errors import ReadError, UsageError
 from interlace.files import is_locked, read_json
 from interlace.lanes import LaneJob, lane_dir, other_environment, read_lanes, sessions
 from interlace.records import attempts, is_finished, read_plan, remaining
@@ -74,12 +75,19 @@ def _written_at(folder: SweepDir) -> list[float]:
     own = [folder.state, *(folder.path / "sessions").glob("*.json"), *folder.runs.glob("*/record.json")]
     run = glob.escape(_current_run(folder) or "")
     logs = [path for log in ("std*.log", "steps/*") for path in folder.runs.glob(f"{run}*/{log}")] if run else []
-    return [path.stat().st_mtime for path in (*own, *logs) if path.is_file()]
+    moments = []
+    for path in (*own, *logs):
+        with contextlib.suppress(FileNotFoundError):  # state.json goes with the lane's end
+            moments.append(path.stat().st_mtime)
+    return moments
 
 
 def _current_run(folder: SweepDir) -> str | None:
     """Return the run that is on, or was when its lane was killed."""
-    return str(read_json(folder.state, dict).get("run")) if folder.state.is_file() else None
+    try:
+        return str(read_json(folder.state, dict).get("run"))
+    except ReadError:  # there is none, or it went while we looked
+        return None
 
 
 def _state(sweep_dir: SweepDir, lanes: Lanes, lane: LaneJob, jobs: dict[str, JobState]) -> LaneState:

@@ -90,13 +90,15 @@ def _row(run: Run, tries: list[Attempt], sweep: Sweep, *, running: bool) -> dict
 
 def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | None:
     """Look at the run that is on: its step count comes from its own logs."""
+    from interlace.errors import ReadError  # noqa: PLC0415
     from interlace.files import read_json  # noqa: PLC0415
     from interlace.lane.runlog import step_counter  # noqa: PLC0415
     from interlace.records import attempts  # noqa: PLC0415
 
-    if not sweep_dir.state.is_file():
+    try:
+        state = read_json(sweep_dir.state, dict)
+    except ReadError:  # there is none, or it went while we looked
         return None
-    state = read_json(sweep_dir.state, dict)
     run = next((run for run in plan.runs if run.id == state.get("run")), None)
     tries = attempts(sweep_dir, run) if run else []
     if run is None or not tries:
