@@ -59,6 +59,16 @@ def test_a_cancelled_lane_ends_cleanly_and_is_resumed_with_what_is_left(user: Us
     assert "2 of 2 rounds complete" in reported.stdout
 
 
+def test_a_run_that_fails_fails_the_job_and_the_sweep_too(user: User) -> None:
+    ended = user.sweep("rounds=1", "burn_in=false", step_s="0.02,no-number")
+
+    (session,) = user.sessions()
+    user.until(lambda: user.cluster.state(session["job_id"]) not in ("RUNNING", "COMPLETING"))
+    assert ended.returncode == 1
+    assert session["ended"] == "finished"
+    assert user.cluster.state(session["job_id"]) == "FAILED"
+
+
 def test_a_lane_begins_nothing_that_its_time_does_not_suffice_for(user: User) -> None:
     ended = user.sweep("rounds=2", "launchers.timeout_min=1", "launchers.slurm_signal_delay_s=1")
 
