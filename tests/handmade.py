@@ -42,8 +42,12 @@ def on_disk(
     plan: Plan | None = None,
     cause: Cause = BROKE,
     slower: float = 1.0,
+    apart: float = 1.0,
 ) -> LoadedSweep:
-    """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds."""
+    """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds.
+
+    All runs are `slower` by that factor, those of b by `apart` as well.
+    """
     sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in "ab"), "a", config)
     plan = plan or make_plan(sweep)
     for _ in range(extra):
@@ -60,7 +64,7 @@ def on_disk(
         if run.round in (failed or {}).get(run.arm, set()):
             write_record(path, replace(record, status="failed", cause=cause))
             continue
-        step_s = slower * 0.1 * float(np.exp(spread * random.standard_normal()))
+        step_s = slower * (apart if run.arm == "b" else 1.0) * 0.1 * float(np.exp(spread * random.standard_normal()))
         times = step_s * (1.0 + 1e-6 * np.arange(1, 21))  # a clock that ticks finely
         frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": times, "end_s": np.cumsum(times)})
         frame.to_parquet(path / "steps.parquet")

@@ -239,6 +239,22 @@ def test_words_that_yaml_takes_for_booleans_are_words_where_only_words_can_be_me
     assert config.env == {"OMP_NUM_THREADS": "4"}
 
 
+@pytest.mark.parametrize(
+    ("text", "table"), [("{nice: 100, requeue: true}", {"nice": 100, "requeue": True}), ("{}", {})]
+)
+def test_tables_whose_keys_are_the_users_take_a_whole_table_without_a_plus(text: str, table: dict[str, object]) -> None:
+    config = composed("launchers=slurm", f"launchers.slurm_additional_parameters={text}", "env={A: '1'}")
+
+    assert config.launchers.slurm_additional_parameters == table
+    assert config.env == {"A": "1"}
+
+
+def test_one_more_option_of_sbatch_is_a_key_without_a_plus() -> None:
+    config = composed("launchers=slurm", "launchers.slurm_additional_parameters.nice=100")
+
+    assert config.launchers.slurm_additional_parameters == {"nice": 100}
+
+
 def test_an_environment_value_that_is_no_text_is_refused_with_the_cure() -> None:
     assert "environment values are text: quote them" in refusal("+env.MARK=true")
 

@@ -127,6 +127,15 @@ def test_sessions_that_differ_do_not_widen_the_noise_of_pooled_sweeps(tmp_path: 
     assert not any(note.startswith("drift over the sweep") for note in analysis.notes)
 
 
+def test_a_round_that_lacks_an_arm_does_not_make_its_session_look_faster(tmp_path: Path) -> None:
+    one = on_disk(tmp_path / "one", CONFIG, 0.0, failed={"b": {1}}, apart=2.0)
+    other = on_disk(tmp_path / "two", CONFIG, 0.0, apart=2.0)
+
+    notes = pool([one, other]).analysis.notes
+
+    assert "sessions (or lanes, nodes) differ by 0.0 %; rounds are compared within each" in notes
+
+
 def in_lanes(folder: Path, *slower: float) -> SweepDir:
     """A submitted sweep whose lanes are finished, one a factor by which its node is slower."""
     whole = SweepDir(folder / "whole")
@@ -161,7 +170,7 @@ def test_a_lane_under_another_interpreter_is_told(tmp_path: Path) -> None:
     write_json(session_path(SweepDir(whole.path / "lanes/0"), "8"), Session("8", "n5", "other", {"torch": "3"}, 2.0))
 
     assert (
-        "lane 0 on n5 ran under other and other versions of torch; submitted under python"
+        "lane 0 ran under another environment on n5: other (submitted with python), torch 3 (submitted with 2)"
         in load(whole.path).analysis.notes
     )
 

@@ -74,3 +74,5 @@ def test_a_screen_is_one_round_with_the_baseline_at_start_middle_and_end() -> No
     assert order(plan) in (["a", "abaca"], ["a", "acaba"])
     with pytest.raises(UsageError, match="a screen is one round"):
         add_round(plan, "more")
+    again = add_round(plan, "its lane moved", repeats=1)
+    assert [run.arm for run in again.runs if run.round == 2] == [run.arm for run in plan.runs if run.round == 1]

@@ -49,6 +49,9 @@ TEXT_KEYS = frozenset(
 )
 """Keys whose value is taken as it stands: no comma, brace or `=` in it means anything to Hydra."""
 
+OPEN = re.compile(r"((workload\.)?env|launchers\.slurm_additional_parameters)(\.|$)")
+"""Tables whose keys are the user's: they are added without Hydra's plus sign."""
+
 RANK_STARTERS = frozenset({"accelerate", "torchrun", "plain"})
 
 
@@ -196,7 +199,7 @@ def _prepare(argument: str) -> str:
         return f"commit={_revisions(argument, value)}"
     if key == "measure.window":
         return re.sub(r"^measure\.window=(\d+):(\d+)$", r"measure.window=[\1,\2]", argument)
-    if re.match(r"(workload\.)?env\.", key):
+    if OPEN.match(key):
         return f"++{argument}"
     return f"{key}={_quote_text(value)}" if key in TEXT_KEYS else argument
 

@@ -42,7 +42,8 @@ class Lanes:
 class Session:
     """What one job wrote of itself: where it ran, until when it may, and how it ended.
 
-    Times are unix seconds. `ended` is None while it runs, and stays so where the job was killed.
+    Times are unix seconds. `ended` is None while it runs, and stays so where the job was killed. A job that SLURM
+    requeued keeps its id and writes another session; `restart` counts them.
     """
 
     job_id: str
@@ -53,6 +54,7 @@ class Session:
     ends_at: float | None = None
     ended_at: float | None = None
     ended: str | None = None
+    restart: int = 0
     format_version: int = LANES_FORMAT_VERSION
 
 
@@ -77,12 +79,24 @@ def lane_dir(sweep_dir: SweepDir, lane: LaneJob) -> SweepDir:
     return SweepDir(sweep_dir.path / lane.folder)
 
 
-def session_path(lane: SweepDir, job_id: str) -> Path:
-    """Return where a job writes of itself."""
-    return lane.path / "sessions" / f"{job_id}.json"
+def session_path(lane: SweepDir, job_id: str, restart: int = 0) -> Path:
+    """Return where a job writes of itself; each time that it was requeued, into another file."""
+    return lane.path / "sessions" / (f"{job_id}-{restart}.json" if restart else f"{job_id}.json")
 
 
 def sessions(lane: SweepDir) -> list[Session]:
     """Read all sessions of a lane, oldest first."""
     found = [read_json(path, Session) for path in (lane.path / "sessions").glob("*.json")]
     return sorted(found, key=lambda one: one.started_at)
+
+
+def other_environment(lanes: Lanes, session: Session) -> str | None:
+    """Say what differs between a job's interpreter and packages and those of the submitting side; None if nothing."""
+    names = sorted({*session.versions, *lanes.versions})
+    pairs = ((name, session.versions.get(name), lanes.versions.get(name)) for name in names)
+    parts = [
+        f"{name} {there or 'missing'} (submitted with {here or 'none'})" for name, there, here in pairs if there != here
+    ]
+    if session.python != lanes.python:
+        parts.insert(0, f"{session.python} (submitted with {lanes.python})")
+    return f"ran under another environment on {session.node}: {', '.join(parts)}" if parts else None

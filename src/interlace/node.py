@@ -168,6 +168,11 @@ def installed_versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def environment_versions() -> dict[str, str]:
+    """Return what the environment that Interlace runs in is made of: Python, and the packages that matter."""
+    return {"python": platform.python_version(), **installed_versions(PACKAGES)}
+
+
 def _gpus(source: GpuSource, missing: dict[str, str]) -> tuple[tuple[Gpu, ...], Driver]:
     try:
         gpus, driver = source.inventory(), source.driver()

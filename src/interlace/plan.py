@@ -40,9 +40,9 @@ def measured_arms(sweep: Sweep) -> list[str]:
 def add_round(plan: Plan, reason: str, repeats: int | None = None) -> Plan:
     """Add one whole round: the next of the mirrored sequence, or a repeat in the order of the round it replaces.
 
-    Raises UsageError for a screen, which is one round by design.
+    Raises UsageError for a further round of a screen, which is one round by design.
     """
-    if plan.order == "screen":
+    if plan.order == "screen" and repeats is None:
         raise UsageError("a screen is one round; measure its best candidates in a sweep of their own (rounds=4)")
     rounds = {run.round for run in plan.runs if run.round > 0}
     number = max(rounds) + 1

@@ -7,6 +7,7 @@ The lane runs in the batch step itself (`exec`, no srun): a step that srun made 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 import sys
@@ -31,7 +32,10 @@ PASSED_ON = (
 def sbatch_parameters(config: LaunchersConfig, job_name: str) -> dict[str, Any]:
     """Return what submitit's SLURM executor is given, its own names."""
     own = {name: getattr(config, f"slurm_{name}") for name in PASSED_ON}
-    further: dict[str, Any] = {"no-requeue": True, "signal": f"B:USR2@{config.slurm_signal_delay_s}"}
+    asked = {name: value for name, value in config.slurm_additional_parameters.items() if value not in (None, False)}
+    further: dict[str, Any] = {"signal": f"B:USR2@{config.slurm_signal_delay_s}"}
+    if "requeue" not in asked:  # given both, sbatch heeds the last one
+        further["no-requeue"] = True
     if config.slurm_reservation is not None:
         further["reservation"] = config.slurm_reservation
     return {
@@ -45,7 +49,7 @@ def sbatch_parameters(config: LaunchersConfig, job_name: str) -> dict[str, Any]:
         "exclusive": config.slurm_exclusive or None,
         "setup": list(config.slurm_setup) or None,
         "use_srun": False,
-        "additional_parameters": {**further, **config.slurm_additional_parameters},
+        "additional_parameters": {**further, **asked},
     }
 
 
@@ -83,7 +87,8 @@ def submit(
     folder.mkdir(parents=True, exist_ok=True)
     executor = _executor(folder, config, job_name)
     try:
-        with _environment(environ):
+        # submitit prints what sbatch said of a failure; the error says it with what to do.
+        with _environment(environ), contextlib.redirect_stderr(io.StringIO()):
             return str(executor.submit(lane).job_id)
     except (FailedJobError, FailedSubmissionError, OSError, RuntimeError) as error:
         said = refusal(str(error))

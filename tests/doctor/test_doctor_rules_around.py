@@ -170,6 +170,11 @@ def test_without_git_no_commits_can_be_measured() -> None:
         ({"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "16"}, ("ok", "job 7: 16 of 16 CPUs")),
         ({"SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "2"}, ("ok", "job 7: unknown of 16 CPUs, GPUs: 2")),
         ({"SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "4"}, ("warning", "job 7: 4 of 16 CPUs")),
+        ({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node-[1-2]"}, ("ok", "job 7: unknown of 16 CPUs")),
+        (
+            {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "gpu-[1-2]"},
+            ("warning", "this shell holds job 7 on gpu-[1-2], and this is no node of it"),
+        ),
     ],
 )
 def test_a_job_that_has_part_of_a_node_is_a_warning(job: dict[str, str], expected: tuple[str, str]) -> None:

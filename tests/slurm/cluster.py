@@ -14,7 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,10 +32,11 @@ READY_S = 60.0
 
 @dataclass(frozen=True)
 class SlurmCluster:
-    """A running cluster: its folder, and the environment that makes Slurm's programs talk to it."""
+    """A running cluster: its folder, the environment that makes Slurm's programs talk to it, its node daemons."""
 
     path: Path
     env: dict[str, str]
+    slurmd: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def run(self, *argv: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run a program against this cluster, in its folder."""
@@ -48,6 +49,28 @@ class SlurmCluster:
         done = self.run("sbatch", "--parsable", "--output", f"{self.path}/%j.out", *options, "--wrap", script)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
+
+    def state(self, job: str) -> str:
+        """Return a job's state in squeue's word."""
+        return self.run("squeue", "--noheader", "--states=all", "-j", job, "-o", "%T").stdout.strip()
+
+    def start_slurmd(self, node: str, *hidden: Path) -> None:
+        """Start the daemon of a node; its jobs see nothing of the folders in `hidden`, as if they were not shared."""
+        argv = ["slurmd", "-D", "-N", node]
+        if hidden:
+            mounts = "; ".join(f"mount -t tmpfs none '{folder}'" for folder in hidden)
+            argv = ["unshare", "--mount", "sh", "-c", f"{mounts}; exec {' '.join(argv)}"]
+        self.slurmd[node] = _started(self, argv)
+
+    def stop_slurmd(self, node: str, number: signal.Signals = signal.SIGTERM) -> None:
+        """End the daemon of a node; what it started goes on."""
+        child = self.slurmd.pop(node)
+        child.send_signal(number)
+        child.wait(30)
+
+    def wait_for_nodes(self) -> None:
+        """Wait until both nodes are idle."""
+        _await(lambda: _idle_nodes(self) == len(NODES), self.path, "both nodes to be idle")
 
 
 @pytest.fixture(scope="session")
@@ -90,10 +113,11 @@ def _cluster(*, accounting: bool) -> Iterator[SlurmCluster]:
         if accounting:
             _start_accounts(cluster, daemons, ports[1])
         _start(cluster, daemons, ["slurmctld", "-D"], lambda: _succeeds(cluster, "scontrol", "ping"))
+        daemons.callback(_stop_all, cluster.slurmd)
         daemons.callback(_end_jobs, cluster)
         for node in NODES:
-            _start(cluster, daemons, ["slurmd", "-D", "-N", node], lambda: True)
-        _await(lambda: _idle_nodes(cluster) == len(NODES), folder, "both nodes to be idle")
+            cluster.start_slurmd(node)
+        cluster.wait_for_nodes()
         yield cluster
 
 
@@ -164,8 +188,9 @@ SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
+BatchStartTimeout=1
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/affinity
 SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
@@ -175,29 +200,40 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 ReturnToService=2
 MinJobAge=300
 KillWait=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
 OverTimeLimit=0
 AccountingStorageType=accounting_storage/{storage}
 JobAcctGatherType=jobacct_gather/none
 GresTypes=gpu
-{nodes}PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-PartitionName=short Nodes=ALL MaxTime=5 State=UP
+{nodes}PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE PreemptMode=OFF State=UP
+PartitionName=short Nodes=ALL MaxTime=5 PreemptMode=OFF State=UP
+PartitionName=spare Nodes=ALL PreemptMode=REQUEUE State=UP
+PartitionName=grace Nodes=ALL PreemptMode=CANCEL GraceTime=60 State=UP
+PartitionName=urgent Nodes=ALL PriorityTier=10 State=UP
 """)
 
 
 def _start(
     cluster: SlurmCluster, daemons: contextlib.ExitStack, argv: Sequence[str], ready: Callable[[], bool]
 ) -> None:
-    """Start a daemon in the foreground, have it ended with the block, and wait until it is ready."""
-    number = len(list(cluster.path.glob("daemon*.log")))
-    with (cluster.path / f"daemon{number}-{argv[0]}.log").open("wb") as log:
-        child = subprocess.Popen(
-            list(argv), env=cluster.env, cwd=cluster.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            start_new_session=True,
-        )  # fmt: skip
+    """Start a daemon, have it ended with the block, and wait until it is ready."""
+    child = _started(cluster, argv)
     daemons.callback(_stop, child)
     _await(lambda: child.poll() is not None or ready(), cluster.path, f"{argv[0]} to answer")
     if child.poll() is not None:
         pytest.fail(f"{argv[0]} ended with {child.returncode}:\n{_logs(cluster.path)}")
+
+
+def _started(cluster: SlurmCluster, argv: Sequence[str]) -> subprocess.Popen[bytes]:
+    """Start a daemon in the foreground, with a log of its own."""
+    number = len(list(cluster.path.glob("daemon*.log")))
+    with (cluster.path / f"daemon{number}-{argv[0]}.log").open("wb") as log:
+        return subprocess.Popen(
+            list(argv), env=cluster.env, cwd=cluster.path, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            start_new_session=True,
+        )  # fmt: skip
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
@@ -208,6 +244,11 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+
+
+def _stop_all(children: dict[str, subprocess.Popen[bytes]]) -> None:
+    for child in children.values():
+        _stop(child)
 
 
 def _end_jobs(cluster: SlurmCluster) -> None:

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout, scrubbed, world_size
+from interlace.slurm.environment import (
+    inside_job,
+    on_node_of_job,
+    refuse_layout,
+    refuse_several_tasks,
+    scrubbed,
+    world_size,
+)
 
 KEPT = {
     "PATH": "/usr/bin", "HOME": "/home/u", "OMP_NUM_THREADS": "4", "SLURM_CONF": "/etc/slurm.conf",
@@ -60,6 +67,24 @@ def test_a_shell_that_salloc_left_on_the_login_node_is_not_on_the_jobs_nodes(
     environ: dict[str, str], host: str, there: bool
 ) -> None:
     assert on_node_of_job(environ, host) == there
+
+
+@pytest.mark.parametrize(
+    ("environ", "several"),
+    [
+        ({}, False),
+        ({"SLURM_NTASKS": "8"}, False),
+        ({"SLURM_NTASKS": "8", "SLURM_PROCID": "0", "SLURMD_NODENAME": "n0"}, False),
+        ({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1", "SLURM_NTASKS": "8"}, False),
+        ({"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}, True),
+        ({"SLURM_STEPID": "0", "SLURM_NTASKS": "2"}, True),
+    ],
+)
+def test_an_interlace_that_srun_starts_once_a_task_is_refused(environ: dict[str, str], several: bool) -> None:
+    why = refuse_several_tasks(environ)
+
+    assert (why is not None) == several
+    assert why is None or "srun started this 2 times" in why
 
 
 BATCH = {"SLURM_PROCID": "0", "SLURMD_NODENAME": "n0"}

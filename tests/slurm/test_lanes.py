@@ -4,79 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
-import subprocess
-import sys
-import time
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
 
 import pytest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.slurm.cluster import SlurmCluster
+from interlace.rank.numa import parse_cpulist
+from tests.slurm.user import User, nodes_by_round, records
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_env")]
-
-TRAINER = """
-import sys, time
-from interlace.recorder import StepRecorder
-with StepRecorder() as recorder:
-    for _ in range(10):
-        time.sleep(float(sys.argv[1]))
-        recorder.step()
-"""
-
-
-class User:
-    """A shell on the login node, in a folder of its own."""
-
-    def __init__(self, cluster: SlurmCluster, folder: Path) -> None:
-        self.cluster, self.folder = cluster, folder
-        (folder / "train.py").write_text(TRAINER)
-
-    def interlace(self, *arguments: str, timeout_s: float = 180.0) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "interlace", *arguments], cwd=self.folder, env=self.cluster.env,
-            capture_output=True, text=True, timeout=timeout_s, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def sweep(self, *arguments: str, step_s: str = "0.02,0.03") -> subprocess.CompletedProcess[str]:
-        commands = ",".join(f"'python {self.folder}/train.py {one}'" for one in step_s.split(","))
-        return self.interlace(
-            "sweep", "launchers=slurm", "launchers@ranks=plain", "workload=command", f"workload.command={commands}",
-            "workload.steps=10", "measure.window=[2,10]", "gate=off", "launchers.poll_s=0.5",
-            "launchers.timeout_min=10", *arguments,
-        )  # fmt: skip
-
-    @property
-    def path(self) -> Path:
-        (found,) = (self.folder / "outputs" / "command").iterdir()
-        return found
-
-    def lane(self, number: int = 0) -> Path:
-        return self.path / "lanes" / str(number)
-
-    def sessions(self, number: int = 0) -> list[dict[str, Any]]:
-        found = [json.loads(path.read_text()) for path in (self.lane(number) / "sessions").glob("*.json")]
-        return sorted(found, key=lambda one: one["started_at"])
-
-    def until(self, done: Callable[[], bool], timeout_s: float = 60.0) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not done():
-            assert time.monotonic() < deadline, "it did not come to that in time"
-            time.sleep(0.1)
-
-
-@pytest.fixture
-def user(slurm_cluster: SlurmCluster, tmp_path: Path) -> User:
-    return User(slurm_cluster, tmp_path)
-
-
-def records(lane: Path) -> int:
-    return len(list(lane.glob("runs/*/record.json")))
 
 
 def test_two_lanes_measure_on_two_nodes_and_are_reported_as_one(user: User) -> None:
@@ -95,6 +32,7 @@ def test_two_lanes_measure_on_two_nodes_and_are_reported_as_one(user: User) -> N
     assert "lane 1 on n" in blocks
     placement = json.loads(next(user.lane().glob("runs/001-*/placement.json")).read_text())
     assert placement[0]["cuda_visible_devices"] == "0,1"
+    assert len(parse_cpulist(placement[0]["cpus_allowed"])) == 2  # a step of srun would have one
     first = [json.loads((user.lane(number) / "plan.json").read_text())["seed"] for number in (0, 1)]
     assert first == [0, 1]
 
@@ -119,6 +57,16 @@ def test_a_cancelled_lane_ends_cleanly_and_is_resumed_with_what_is_left(user: Us
     assert resumed.returncode == 0, resumed.stderr
     assert next(user.lane().glob("runs/000-*/record.json")).read_bytes() == kept
     assert "2 of 2 rounds complete" in reported.stdout
+
+
+def test_a_run_that_fails_fails_the_job_and_the_sweep_too(user: User) -> None:
+    ended = user.sweep("rounds=1", "burn_in=false", step_s="0.02,no-number")
+
+    (session,) = user.sessions()
+    user.until(lambda: user.cluster.state(session["job_id"]) not in ("RUNNING", "COMPLETING"))
+    assert ended.returncode == 1
+    assert session["ended"] == "finished"
+    assert user.cluster.state(session["job_id"]) == "FAILED"
 
 
 def test_a_lane_begins_nothing_that_its_time_does_not_suffice_for(user: User) -> None:
@@ -147,11 +95,7 @@ def test_a_lane_that_comes_to_another_node_measures_its_cut_round_anew(user: Use
     second = user.sessions()[-1]["node"]
     assert second != first
     assert f"round 3 was added: it repeats round 1: its lane moved from {first} to {second}" in reported.stdout
-    nodes: dict[int, set[str]] = {}
-    for path in user.lane().glob("runs/*/record.json"):
-        record = json.loads(path.read_text())
-        if record["status"] == "ok":
-            nodes.setdefault(record["run"]["round"], set()).add(record["node"])
+    nodes = nodes_by_round(user.lane())
     assert nodes[0] == {first, second}
     assert nodes[2] == nodes[3] == {second}
     assert "2 of 2 rounds complete" in reported.stdout
@@ -163,7 +107,7 @@ def test_a_lane_whose_node_goes_down_is_told_and_resumed(user: User) -> None:
     node = user.sessions()[0]["node"]
     user.cluster.run("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
     try:
-        user.until(lambda: "running" not in user.interlace("status", str(user.path)).stdout.splitlines()[0])
+        user.until(lambda: user.sessions()[0]["ended"] is not None)
         lost = user.interlace("status", str(user.path))
     finally:
         user.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")
@@ -180,7 +124,7 @@ def test_a_lane_that_is_killed_at_once_is_told_with_the_ends_of_its_logs_and_res
     user.until(lambda: records(user.lane()) == 1)
     job = user.sessions()[0]["job_id"]
     os.kill(json.loads((user.lane() / "state.json").read_text())["pid"], signal.SIGKILL)  # as the host's OOM killer
-    user.until(lambda: "running" not in user.interlace("status", str(user.path)).stdout.splitlines()[0])
+    user.until(lambda: user.cluster.state(job) == "FAILED")
     killed = user.interlace("status", str(user.path))
 
     user.interlace("resume", str(user.path))
@@ -198,7 +142,7 @@ def test_a_lane_that_is_killed_at_once_is_told_with_the_ends_of_its_logs_and_res
         ("launchers.slurm_partition=nope", "partition"),
         ("launchers.gpus_per_node=9", "node configuration"),
         ("launchers.slurm_partitoin=short", "did you mean 'launchers.slurm_partition'?"),
-        ("+launchers.slurm_additional_parameters={foo: 1}", "--foo"),
+        ("launchers.slurm_additional_parameters={foo: 1}", "--foo"),
         ("launchers.nodes=2", "lanes of several nodes are not there yet"),
     ],
 )
@@ -208,6 +152,32 @@ def test_what_cannot_be_submitted_is_one_clear_error(user: User, argument: str, 
     assert ended.returncode == 2
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+SECOND_REFUSED = """#!/bin/sh
+if mkdir {folder}/once 2>/dev/null; then exec {sbatch} "$@"; fi
+echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2
+echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy' >&2
+exit 1
+"""
+
+
+def test_lanes_that_are_refused_after_the_first_leave_it_at_work(user: User) -> None:
+    limited = user.folder / "bin" / "sbatch"
+    limited.parent.mkdir()
+    limited.write_text(SECOND_REFUSED.format(folder=user.folder, sbatch=shutil.which("sbatch")))
+    limited.chmod(0o755)
+    env = {**user.cluster.env, "PATH": f"{limited.parent}:{user.cluster.env['PATH']}"}
+
+    ended = User(replace(user.cluster, env=env), user.folder).sweep("launchers.lanes=2", "rounds=1")
+
+    assert ended.returncode == 1
+    assert "lane 1 and those after it are not submitted: " in ended.stderr
+    assert "QOSMaxSubmitJobPerUserLimit" in ended.stderr
+    assert "lane 1: not submitted; 0 of 3 runs done; go on: interlace resume" in ended.stderr
+    assert user.sessions(0)[0]["ended"] == "finished"
+    assert user.interlace("resume", str(user.path)).returncode == 0
+    assert user.sessions(1)[0]["ended"] == "finished"
 
 
 def test_a_plan_shows_the_script_and_submits_nothing(user: User) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from interlace.slurm.outcome import JobFolder, job_outcome
@@ -73,6 +75,36 @@ def test_a_result_that_cannot_be_read_is_not_a_missing_one() -> None:
     found = job_outcome("7", JobFolder((*LOGS, "7_0_result.pkl")), state("COMPLETED", final=True))
 
     assert (found.status, found.reason) == ("failed", "unreadable_result")
+
+
+@pytest.mark.parametrize(
+    ("stderr", "reason", "said"),
+    [
+        ("/spool/job7/slurm_script: line 17: /env/bin/python: No such file or directory\n", "no_interpreter",
+         "its node has no /env/bin/python that could be run (No such file or directory)"),
+        ("slurm_script: line 17: /env/bin/python: cannot execute: required file not found\n", "no_interpreter",
+         "its node has no /env/bin/python that could be run (cannot execute: required file not found)"),
+        ("/env/bin/python: No module named submitit.core._submit\n", "other_environment",
+         "the Python of its node has no submitit.core._submit"),
+        ("ModuleNotFoundError: No module named 'interlace'\n", "other_environment",
+         "the Python of its node has no interlace"),
+        ("step 3\n", "no_result", "it was killed, or it exited before it could write its result"),
+    ],
+)  # fmt: skip
+def test_a_job_that_never_came_to_its_function_is_told_by_its_log(stderr: str, reason: str, said: str) -> None:
+    found = job_outcome("7", JobFolder(LOGS, None, {"7_0_log.err": stderr}), state("FAILED", final=True))
+
+    assert (found.status, found.reason) == ("failed", reason)
+    assert said in (found.sentence or "")
+
+
+def test_a_job_that_its_node_could_not_launch_points_at_the_shared_folder() -> None:
+    launch = replace(state("FAILED", final=True), reason="JobLaunchFailure")
+
+    found = job_outcome("7", JobFolder(("7_submitted.pkl",)), launch)
+
+    assert found.reason == "not_launched"
+    assert "(JobLaunchFailure); it left no log either: is its folder on a file system" in (found.sentence or "")
 
 
 def test_a_job_without_any_log_points_at_the_shared_folder() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from interlace.slurm.states import JobState
     from tests.slurm.cluster import SlurmCluster
+    from tests.slurm.user import User
 
 pytestmark = pytest.mark.slow
 
@@ -108,13 +110,21 @@ def test_jobs_of_an_array_are_told_apart(cluster: SlurmCluster) -> None:
     assert [states[one].state for one in ids] == ["COMPLETED", "RUNNING", "PENDING"]
 
 
-def test_a_job_past_its_time_limit_has_timed_out(cluster: SlurmCluster) -> None:
-    job = cluster.submit("sleep 300", "--time=1")
-    state_when(job, lambda state: state.state == "RUNNING")
-
+@pytest.mark.usefixtures("clean_env")
+def test_a_job_past_its_time_limit_has_timed_out_and_a_lane_ends_its_run_before(
+    cluster: SlurmCluster, user: User
+) -> None:
+    job = cluster.submit("sleep 300", "--time=1", "--nodelist=n0")
+    limit = ("launchers.timeout_min=1", "launchers.slurm_signal_delay_s=1", "launchers.slurm_nodelist=n1")
+    submitted = user.sweep("rounds=1", "launchers.wait=false", *limit, step_s="9,9.5")
+    user.until(lambda: user.sessions() != [] and user.sessions()[0]["ended"] is not None, timeout_s=180.0)
     state = state_when(job, lambda state: state.final, timeout_s=180.0)
 
     assert (state.state, state.final) == ("TIMEOUT", True)
+    assert "note: launchers.timeout_min=1 is too short: " in submitted.stderr
+    assert user.sessions()[0]["ended"] == "interrupted"
+    (cut,) = (json.loads(path.read_text()) for path in user.lane().glob("runs/*/record.json"))
+    assert (cut["status"], cut["cause"]["code"]) == ("interrupted", "interrupted")
 
 
 def test_a_requeued_job_is_not_at_its_end(cluster: SlurmCluster) -> None:
@@ -228,5 +238,8 @@ def test_accounts_answer_for_a_job_that_left_the_queue(
     monkeypatch.setenv("PATH", f"{programs}:{cluster.env['PATH']}")
 
     state = state_when(job, lambda state: state.final)
+    reused = job_states([job], {job: time.time() + 3600})[job]
 
     assert (state.state, state.source, state.exit_code) == ("FAILED", "sacct", "3:0")
+    assert (reused.state, reused.final) == ("unknown", False)
+    assert reused.notes[0].startswith(f"sacct knows only an older job {job} (submitted ")

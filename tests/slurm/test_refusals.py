@@ -74,6 +74,15 @@ def test_a_refusal_has_its_code_and_sbatchs_own_line(text: str, code: str) -> No
     assert all(line in said.sentence for line in text.splitlines()[-1:] if "Try" not in line)
 
 
+def test_the_limit_that_was_hit_stands_beside_the_refusal() -> None:
+    said = what_sbatch_said(
+        "sbatch: error: QOSMaxSubmitJobPerUserLimit\n" + FAILED + "Job violates accounting/QOS policy", 1
+    )
+
+    assert isinstance(said, Refusal)
+    assert "sbatch: error: QOSMaxSubmitJobPerUserLimit / sbatch: error: Batch job submission failed" in said.sentence
+
+
 @pytest.mark.parametrize(
     ("text", "job"),
     [

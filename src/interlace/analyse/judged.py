@@ -68,7 +68,8 @@ def compare_arms(
     frame, told = _of_one_level(frame)
     arms = [arm.name for arm in sweep.arms if arm.measure]
     if loaded.plan.order == "screen":
-        ranked = screen(frame, baseline, [arm for arm in arms if arm != baseline])
+        whole = frame[~frame["round"].isin(loaded.plan.repeated)]
+        ranked = screen(whole, baseline, [arm for arm in arms if arm != baseline])
         unusual = flag_nodes(seen, sweep.config.gate.cpu_busy_pct)
         flags = [f"{arm} ran on an unusual node: {why}" for (_, arm), why in unusual.items()]
         return _with_clocks(ranked, differing_clocks(seen, baseline)), [*ranked.notes, *flags]
@@ -117,6 +118,8 @@ def _by_block(loaded: LoadedSweep, one: Comparison, rounds: Sequence[int], block
         ]
         if ratios:
             parts.append(f"{block.label} {statistics.geometric_mean(ratios):.4f} ({len(ratios)})")
+    if not parts:
+        return one
     return replace(one, notes=(*one.notes, f"ratio by block (rounds): {', '.join(parts)}"))
 
 
@@ -126,6 +129,9 @@ def _of_one_level(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     Ratios are taken within rounds, and so within sessions: they stay as they are.
     """
     measured = frame[frame["round"] > 0]
+    # A round that lacks an arm would make its session look as fast as the arms that it has.
+    whole = measured.groupby("round")["arm"].transform("nunique") == measured["arm"].nunique()
+    measured = measured[whole]
     logs = np.log(measured["stat_s"]).groupby(measured["session"]).mean()
     if len(logs) < TWO:
         return frame, []

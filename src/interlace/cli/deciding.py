@@ -17,7 +17,7 @@ from interlace.arms import build_sweep
 from interlace.checkout import range_axis, resolve_commits
 from interlace.errors import ConfigError, UsageError
 from interlace.launch import build_launch
-from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout
+from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout, refuse_several_tasks
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def decide(request: Request) -> Sweep:
     sweep = resolve_commits(replace(sweep, arms=arms, config=absolute(sweep.config), command=command))
     for arm in sweep.arms:
         _check(arm)
-    told = (*_allocation(sweep.config), *_twins(sweep), *_rounds_hints(sweep.config))
+    told = (*_allocation(sweep.config), *_time_of_job(sweep.config), *_twins(sweep), *_rounds_hints(sweep.config))
     return replace(sweep, notes=(*sweep.notes, *told))
 
 
@@ -85,9 +85,20 @@ def _allocation(config: SweepConfig) -> list[str]:
             "measured; start it there (srun --nodes=1 --ntasks=1 --cpus-per-task=N --pty interlace sweep ...), or "
             "give launchers=slurm"
         )
-    if why := refuse_layout(os.environ, config.ranks.kind, config.ranks.nproc_per_node):
+    if why := refuse_several_tasks(os.environ) or refuse_layout(
+        os.environ, config.ranks.kind, config.ranks.nproc_per_node
+    ):
         raise UsageError(why)
     return [f"measured inside SLURM job {job}, which is the lane"]
+
+
+def _time_of_job(config: SweepConfig) -> list[str]:
+    """Say where a job would be warned of its end at its start: no run could be finished in it."""
+    launchers = config.launchers
+    if launchers.kind != "slurm" or launchers.timeout_min * 60 > launchers.slurm_signal_delay_s + 60:
+        return []
+    warned = f"SLURM warns a lane launchers.slurm_signal_delay_s={launchers.slurm_signal_delay_s} before its end"
+    return [f"launchers.timeout_min={launchers.timeout_min} is too short: {warned}, and up to a minute earlier"]
 
 
 def _rounds_hints(config: SweepConfig) -> list[str]:

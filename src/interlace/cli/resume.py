@@ -37,17 +37,29 @@ def run(argv: list[str]) -> int:
 def _resume_lanes(sweep_dir: SweepDir, rounds: int | None) -> int:
     """Submit the lanes that have runs left, each with `rounds` rounds where that is given."""
     from interlace.cli.submitting import submit_left  # noqa: PLC0415 (--help stays light)
+    from interlace.sweepfile import read_sweep  # noqa: PLC0415
+
+    if rounds is not None:
+        _lengthen_lanes(sweep_dir, rounds)
+    return submit_left(sweep_dir, read_sweep(sweep_dir))
+
+
+def _lengthen_lanes(sweep_dir: SweepDir, rounds: int) -> None:
+    """Add rounds to every lane, or to none where one is at work or has as many."""
+    from contextlib import ExitStack  # noqa: PLC0415 (--help stays light)
+
     from interlace.files import locked, write_json  # noqa: PLC0415
     from interlace.lanes import lane_dir, read_lanes  # noqa: PLC0415
     from interlace.records import read_plan  # noqa: PLC0415
-    from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     lanes = read_lanes(sweep_dir)
-    for lane in lanes.lanes if lanes and rounds is not None else ():
-        folder = lane_dir(sweep_dir, lane)
-        with locked(folder):
-            write_json(folder.plan, with_rounds(read_plan(folder), rounds or 0))
-    return submit_left(sweep_dir, read_sweep(sweep_dir))
+    folders = [lane_dir(sweep_dir, lane) for lane in lanes.lanes] if lanes is not None else []
+    with ExitStack() as held:
+        for folder in folders:
+            held.enter_context(locked(folder))
+        longer = [with_rounds(read_plan(folder), rounds) for folder in folders]
+        for folder, plan in zip(folders, longer, strict=True):
+            write_json(folder.plan, plan)
 
 
 def with_rounds(plan: Plan, rounds: int) -> Plan:

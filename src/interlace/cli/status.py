@@ -49,19 +49,21 @@ def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
     from interlace.sweepfile import read_sweep  # noqa: PLC0415
 
     sweep, shown = read_sweep(sweep_dir), []
-    for state in lane_states(sweep_dir):
+    states = lane_states(sweep_dir)
+    for state in states:
         folder = lane_dir(sweep_dir, state.lane)
         plan = read_plan(folder)
-        rows = [_row(run, attempts(folder, run), sweep, running=state.alive) for run in plan.runs]
-        now = _current(folder, plan, sweep) if state.alive else None
+        rows = [_row(run, attempts(folder, run), sweep, running=state.runs) for run in plan.runs]
+        now = _current(folder, plan, sweep) if state.runs else None
         shown.append({**asdict(state), "alive": state.alive, "told": told(state), "now": now, "runs": rows})
         if not as_json:
-            step = f", step {now['step']}" if now else ""
             why = ending(sweep_dir, state)
-            sys.stdout.write(f"{told(state)}{step}\n" + (f"{why}\n" if why else ""))
+            sys.stdout.write(f"{told(state, now['step'] if now else None)}\n" + (f"{why}\n" if why else ""))
             sys.stdout.writelines(f"  {_line(row)}\n" for row in rows)
     if as_json:
         sys.stdout.write(as_json_text({"lanes": shown}, indent=0))
+    elif any(state.left and not state.alive for state in states):
+        sys.stdout.write(f"go on:   interlace resume {sweep_dir.path}\n")
     return 0
 
 
@@ -88,13 +90,15 @@ def _row(run: Run, tries: list[Attempt], sweep: Sweep, *, running: bool) -> dict
 
 def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | None:
     """Look at the run that is on: its step count comes from its own logs."""
+    from interlace.errors import ReadError  # noqa: PLC0415
     from interlace.files import read_json  # noqa: PLC0415
     from interlace.lane.runlog import step_counter  # noqa: PLC0415
     from interlace.records import attempts  # noqa: PLC0415
 
-    if not sweep_dir.state.is_file():
+    try:
+        state = read_json(sweep_dir.state, dict)
+    except ReadError:  # there is none, or it went while we looked
         return None
-    state = read_json(sweep_dir.state, dict)
     run = next((run for run in plan.runs if run.id == state.get("run")), None)
     tries = attempts(sweep_dir, run) if run else []
     if run is None or not tries:

@@ -19,10 +19,10 @@ from interlace.errors import UsageError
 from interlace.files import make_sweep_dir, write_json
 from interlace.lanes import LaneJob, Lanes, lane_dir, read_lanes, write_lanes
 from interlace.loaded import load
-from interlace.node import PACKAGES, installed_versions
+from interlace.node import environment_versions
 from interlace.plan import make_plan
 from interlace.report.console import stdout
-from interlace.report.terminal import print_analysis
+from interlace.report.terminal import next_steps, print_analysis
 from interlace.report.written import write_report
 from interlace.slurm.environment import scrubbed
 from interlace.submission import script, submit
@@ -45,7 +45,9 @@ def submitted_new(sweep: Sweep) -> int:
     lanes = [LaneJob(number, f"lanes/{number}") for number in range(config.launchers.lanes)]
     for lane in lanes:
         _lay_out(lane_dir(sweep_dir, lane), sweep, lane.number)
-    write_lanes(sweep_dir, Lanes(tuple(lanes), sys.executable, installed_versions(PACKAGES)))
+    for note in sweep.notes:
+        _say(f"note: {note}")
+    write_lanes(sweep_dir, Lanes(tuple(lanes), sys.executable, environment_versions()))
     return submit_left(sweep_dir, sweep)
 
 
@@ -59,16 +61,48 @@ def _lay_out(folder: SweepDir, sweep: Sweep, number: int) -> None:
 
 
 def submit_left(sweep_dir: SweepDir, sweep: Sweep) -> int:
-    """Submit a job for every lane that has runs left and no job alive; then wait for all, or say how to look."""
-    for state in lane_states(sweep_dir):
-        if state.left and not state.alive:
+    """Submit a job for every lane that has runs left and no job alive; then wait for all, or say how to look.
+
+    Where nothing is left, report. Raises UsageError where SLURM refuses the only jobs that there would be.
+    """
+    states = lane_states(sweep_dir)
+    for state in states:
+        if state.alive:
+            _say(f"{told(state)}; it is left alone")
+        elif not state.left:
+            _say(f"{told(state)}; nothing is left to measure")
+    if not any(state.alive or state.left for state in states):
+        return report(sweep_dir, states)
+    refused = _submit_all(sweep_dir, sweep, states)
+    _say_how_to_look(sweep_dir)
+    if sweep.config.launchers.wait:
+        return wait_for(sweep_dir, sweep)
+    return EXIT_RUN_FAILED if refused else 0
+
+
+def _submit_all(sweep_dir: SweepDir, sweep: Sweep, states: list[LaneState]) -> bool:
+    """Submit what is left, up to the first refusal; tell whether there was one. Raises it where no job is alive."""
+    alive = any(state.alive for state in states)
+    for state in states:
+        if state.alive or not state.left:
+            continue
+        try:
             _submit(sweep_dir, sweep, state.lane)
+        except UsageError as error:
+            if not alive:
+                raise UsageError(f"{error} (nothing was run; {sweep_dir.path} has the plan alone)") from error
+            _say(f"lane {state.lane.number} and those after it are not submitted: {error}")
+            return True
+        alive = True
+    return False
+
+
+def _say_how_to_look(sweep_dir: SweepDir) -> None:
     if any(sweep_dir.path.is_relative_to(place) for place in UNSHARED):
         _say(f"note: {sweep_dir.path} is on a disk that most clusters do not share between nodes (output_dir)")
     _say(f"look:    interlace status {sweep_dir.path}")
     _say(f"stop:    interlace cancel {sweep_dir.path}")
     _say(f"report:  interlace report {sweep_dir.path}")
-    return wait_for(sweep_dir, sweep) if sweep.config.launchers.wait else 0
 
 
 def _submit(sweep_dir: SweepDir, sweep: Sweep, lane: LaneJob) -> None:
@@ -104,8 +138,11 @@ def report(sweep_dir: SweepDir, states: list[LaneState]) -> int:
     """Write and print the report of all lanes; 1 where a lane has not measured all that it was to."""
     loaded = load(sweep_dir.path)
     write_report(loaded)
-    print_analysis(loaded.analysis, stdout())
     unfinished = [state for state in states if state.left]
+    if loaded.records:
+        print_analysis(loaded.analysis, stdout())
+        for line in next_steps(sweep_dir, left=len(unfinished)):
+            stdout().print(line, soft_wrap=True)
     for state in unfinished:
         if why := ending(sweep_dir, state):
             _say(why)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from interlace.doctor.finding import Finding, ok, problem, warning
 from interlace.rank.numa import parse_cpulist
+from interlace.slurm.environment import on_node_of_job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,6 +21,10 @@ def slurm(facts: NodeFacts) -> Iterator[Finding]:
     job = facts.surroundings.slurm
     if "SLURM_JOB_ID" not in job:
         yield ok("SLURM", "not in a job")
+        return
+    if "SLURM_JOB_NODELIST" in job and not on_node_of_job(job, facts.node.hostname):
+        what = f"this shell holds job {job['SLURM_JOB_ID']} on {job['SLURM_JOB_NODELIST']}, and this is no node of it"
+        yield warning("SLURM", what, "look at the node itself: srun --nodes=1 --ntasks=1 interlace doctor")
         return
     given, online = job.get("SLURM_CPUS_ON_NODE", ""), len(parse_cpulist(facts.cpu.online))
     gpus = job.get("SLURM_GPUS_ON_NODE") or job.get("SLURM_JOB_GPUS")

@@ -12,7 +12,7 @@ import pandas as pd
 from interlace.errors import UsageError
 from interlace.files import SweepDir, open_sweep_dir, read_json
 from interlace.history import node_key
-from interlace.lanes import read_lanes, sessions
+from interlace.lanes import other_environment, read_lanes, sessions
 from interlace.loaded.join import Block, join
 from interlace.records import attempts, read_plan, read_steps
 from interlace.sweepfile import read_sweep
@@ -113,16 +113,9 @@ class LoadedSweep:
 
 def _other_environments(lanes: Lanes, loaded: Sequence[LoadedSweep]) -> list[str]:
     """Say which lanes ran under another interpreter, or other packages, than the sweep was submitted with."""
-    notes = []
-    for lane, one in zip(lanes.lanes, loaded, strict=True):
-        for session in sessions(one.sweep_dir):
-            names = sorted({*session.versions, *lanes.versions})
-            other = [name for name in names if session.versions.get(name) != lanes.versions.get(name)]
-            if session.python != lanes.python or other:
-                what = f" and other versions of {', '.join(other)}" if other else ""
-                where = f"lane {lane.number} on {session.node}"
-                notes.append(f"{where} ran under {session.python}{what}; submitted under {lanes.python}")
-    return list(dict.fromkeys(notes))
+    of_lanes = zip(lanes.lanes, loaded, strict=True)
+    told = ((lane, other_environment(lanes, session)) for lane, one in of_lanes for session in sessions(one.sweep_dir))
+    return list(dict.fromkeys(f"lane {lane.number} {what}" for lane, what in told if what))
 
 
 def _lane_block(lane: LoadedSweep) -> Block:

@@ -67,6 +67,17 @@ def on_node_of_job(environ: Mapping[str, str], hostname: str) -> bool:
     return hostname.partition(".")[0] in {node.partition(".")[0] for node in nodes}
 
 
+def refuse_several_tasks(environ: Mapping[str, str]) -> str | None:
+    """Say why this process may not measure: srun started it several times. None when it did not."""
+    tasks = _first(environ, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+    if tasks is None or tasks == 1 or not _in_step(environ):
+        return None
+    return (
+        f"srun started this {tasks} times (SLURM_STEP_NUM_TASKS={tasks}), and each would measure beside the others; "
+        "start it once, it starts the ranks itself: srun --nodes=1 --ntasks=1 --cpus-per-task=N interlace sweep ..."
+    )
+
+
 def refuse_layout(environ: Mapping[str, str], kind: str, nproc: int) -> str | None:
     """Say why ranks cannot be started in this job's tasks; None when they can.
 
@@ -110,7 +121,12 @@ def tasks_and_nodes(environ: Mapping[str, str]) -> tuple[int | None, int]:
 def _is_batch_step(environ: Mapping[str, str], nodes: int) -> bool:
     """Tell a batch script by its missing step number: it runs once, however many tasks its job may start."""
     started = environ.get("SLURM_PROCID") == "0" and "SLURMD_NODENAME" in environ
-    return started and "SLURM_STEP_ID" not in environ and "SLURM_STEPID" not in environ and nodes == 1
+    return started and not _in_step(environ) and nodes == 1
+
+
+def _in_step(environ: Mapping[str, str]) -> bool:
+    """Tell a task that srun started from a batch script and from a shell that salloc left where it was."""
+    return "SLURM_STEP_ID" in environ or "SLURM_STEPID" in environ
 
 
 def _first(environ: Mapping[str, str], *names: str) -> int | None:

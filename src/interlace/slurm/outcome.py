@@ -6,6 +6,7 @@ before it wrote anything, and a function that returns its child's exit code retu
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -92,13 +93,37 @@ def _without_result(job_id: str, folder: JobFolder, name: str, state: JobState |
     """Nothing is known of the end but what Slurm says, and it is a failure whatever that is."""
     code = None if isinstance(state, str) or state is None else state.exit_code
     reason, what = ENDED.get(name, ("no_result", "it was killed, or it exited before it could write its result"))
+    if reason == "no_result":
+        reason, what = _not_begun(folder, state) or (reason, what)
     if any(file.endswith("_result.pkl") for file in folder.files):
         reason, what = "unreadable_result", "its result file cannot be read"
     elif not _logs(folder):
         what += "; it left no log either: is its folder on a file system that the nodes share"
-        what += "?" if reason == "no_result" else ", if it ever ran?"
+        what += "?" if reason in ("no_result", "not_launched") else ", if it ever ran?"
     exited = f", exit code {code}" if code and code != "0:0" else ""
     return _failed(job_id, folder, reason, f"ended without a result (Slurm: {name}{exited}): {what}")
+
+
+_NO_INTERPRETER = re.compile(
+    r"^(?:.*: )?(/\S*): (?:exec: )?(No such file or directory|not found|Permission denied|[Cc]annot execute.*)$",
+    re.MULTILINE,
+)
+_NO_MODULE = re.compile(r"No module named '?([\w.]+)'?")
+
+
+def _not_begun(folder: JobFolder, state: JobState | str | None) -> tuple[str, str] | None:
+    """Recognise a job that never came to its function: no interpreter there, another environment, not launched."""
+    text = "\n".join((folder.tails or {}).values())
+    if found := _NO_INTERPRETER.search(text):
+        return "no_interpreter", f"its node has no {found[1]} that could be run ({found[2]}): is it on a shared disk?"
+    if found := _NO_MODULE.search(text):
+        return (
+            "other_environment",
+            f"the Python of its node has no {found[1]}: is it the environment that submitted it?",
+        )
+    if state is not None and not isinstance(state, str) and state.reason == "JobLaunchFailure":
+        return "not_launched", "its node could not launch it (JobLaunchFailure)"
+    return None
 
 
 def _failed(job_id: str, folder: JobFolder, reason: str, what: str, returncode: int | None = None) -> JobOutcome:

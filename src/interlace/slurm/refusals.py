@@ -93,6 +93,9 @@ def _matching(pattern: re.Pattern[str], text: str) -> list[str]:
 
 
 def _quoted(sentence: str, line: str, lines: list[str]) -> str:
-    """Put sbatch's own line beside our words, and its last one where that says more."""
-    said = [line] if line == lines[-1] or line in lines[-1] else [line, lines[-1]]
+    """Put sbatch's own line beside our words, and its last one where that says more, or the one before the last.
+
+    Before its last line sbatch names the limit that was hit: `QOSMaxSubmitJobPerUserLimit`.
+    """
+    said = lines[-2:] if line in lines[-1] else [line, lines[-1]]
     return f"{sentence}: {' / '.join(one[:300] for one in said)}"
