@@ -61,8 +61,9 @@ class Silent:
 
 @dataclass(frozen=True)
 class Lane:
-    """One node, or several, at work on one sweep. `worktrees` maps an arm's slug to its checkout (None: current folder).
+    """A node, or several, at work on one sweep.
 
+    `worktrees` maps an arm's slug to its checkout (None: current folder).
     `gpus` is asked at the gate, `monitors` during runs: the source for each `monitor.source` that an arm names.
     `ends_at` (unix seconds) is when the node is taken away: no round is begun that would not be over by then.
     `empty_mib` fills itself: the least memory (MiB) in use on each GPU (UUID) at any gate that found it empty.

@@ -12,9 +12,10 @@ from interlace.lane.others import crowded, foreigners_of, others_cpu_pct, with_t
 from interlace.lane.prepared import out_dir
 from interlace.lane.proof import doubts
 from interlace.lane.runlog import tail_text
+from interlace.wording import sharing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from interlace.lane.nodes.node import Ended, Node
@@ -31,7 +32,7 @@ def with_nodes(
     placements = sorted((rank for one in ended for rank in one.placements), key=lambda rank: int(rank["rank"] or 0))
     write_json(run_dir / "placement.json", placements)
     each = list(zip(nodes, gates.nodes, ended, strict=True))
-    seen = [text for node, _, one in each for text in labelled(node.label, (*one.notes, *crowded(one)))]
+    seen = _alike((node.label, text) for node, _, one in each for text in (*one.notes, *crowded(one)))
     passed = [f"gate passed over: {reason}" for reason in gates.reasons]
     stubborn = [text for node, _, one in each for text in labelled(node.label, _stubborn(one))]
     busy = [one.cpu_busy_pct for one in ended if one.cpu_busy_pct is not None]
@@ -47,6 +48,12 @@ def with_nodes(
         others_cpu_pct=others_cpu_pct(record, ended),
         notes=(*record.notes, *seen, *(doubts(placements) if record.status == "ok" else ()), *passed, *stubborn),
     )
+
+
+def _alike(told: Iterable[tuple[str | None, str]]) -> list[str]:
+    """Say once what several nodes have to say."""
+    where = sharing((label or "", text) for label, text in told)
+    return [f"{', '.join(names)}: {text}" if any(names) else text for text, names in where.items()]
 
 
 def _there(one: T, node: Node) -> T:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -15,15 +15,14 @@ PROTOCOL_VERSION = 1
 """Version of these lines; lane and agent come from the same installation. 1: first."""
 
 
-@dataclass(frozen=True)
-class Message:
-    """One line. Requests have the name of a method of `Node`, and so have their answers.
+class Message(msgspec.Struct, frozen=True):
+    """One line; a Struct, because its body is read later, as what `kind` says it is.
 
-    Besides there are `greet`, the events `waiting` and `exited`, and `error` in the place of an answer.
+    Requests have the name of a method of `Node`, and so have their answers. Besides there are `greet`, the events `waiting` and `exited`, and `error` in the place of an answer.
     """
 
     kind: str
-    body: msgspec.Raw = field(default_factory=lambda: msgspec.Raw(b"null"))
+    body: msgspec.Raw = msgspec.Raw(b"null")
 
     def read(self, kind: type[T]) -> T:
         """Return the body. Raises msgspec.DecodeError where it is something else."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import platform
 import queue
 import subprocess
 import threading
@@ -48,12 +49,13 @@ class AgentCommand:
 
     name: str
     argv: tuple[str, ...]
+    environ: Mapping[str, str]
 
 
 class RemoteNode:
     """A node of the lane on which an agent works."""
 
-    def __init__(self, command: AgentCommand, environ: Mapping[str, str], log: Path) -> None:
+    def __init__(self, command: AgentCommand, log: Path) -> None:
         self.name = command.name
         self.label: str | None = command.name
         self.lane_address: str | None = None
@@ -67,7 +69,7 @@ class RemoteNode:
         with log.open("ab") as stream:
             try:
                 self._agent = subprocess.Popen(
-                    list(command.argv), env=dict(environ), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    list(command.argv), env=dict(command.environ), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                     stderr=stream, start_new_session=True,
                 )  # fmt: skip
             except OSError as error:
@@ -220,16 +222,25 @@ class RemoteNode:
         return NodeLostError(f"node {self.name} is lost: its agent {how}{said}")
 
 
+def first_address(others: Sequence[RemoteNode]) -> str:
+    """Return the lane's own node as the others reach it: as SLURM told them, else by its name."""
+    known = [other.lane_address for other in others if other.lane_address]
+    return known[0] if known else platform.node()
+
+
 @contextlib.contextmanager
 def agents(
     commands: Sequence[AgentCommand], environ: Mapping[str, str], sources: Sequence[Source], logs: Path
 ) -> Iterator[tuple[RemoteNode, ...]]:
-    """Hold an agent on every other node of the lane. Raises NodeLostError where one does not come up."""
+    """Hold an agent on every other node of the lane; `environ` is the lane's own.
+
+    Raises NodeLostError where one does not come up.
+    """
     nodes: list[RemoteNode] = []
     try:
         for command in commands:
             log = logs / f"{command.name}.log"
-            nodes.append(RemoteNode(command, environ, log))
+            nodes.append(RemoteNode(command, log))
         all_of([node.greet(number, sources, environ) for number, node in enumerate(nodes, 1)])
         yield tuple(nodes)
     finally:
