@@ -22,8 +22,8 @@ class Placement:
     """One way in which ranks were placed, and in how many runs; `ranks` were all placed like this.
 
     `gpu` is the UUID that the driver listed for the process, else the one its visible devices name. `cpus` were read
-    back while the rank made steps, None where that did not succeed. `node` is None where the run had one. `bound` says how (`numactl`,
-    `sched_setaffinity`), or why not.
+    back while the rank made steps, None where that did not succeed. `bound` says how (`numactl`,
+    `sched_setaffinity`), or why not. `node` is None where the run had one only.
     """
 
     arm: str
@@ -86,8 +86,8 @@ def lines(placements: Sequence[Placement]) -> list[str]:
 
 
 def _told(
-    ranks: tuple[int, ...], node: str | None, gpu: str | None, numa_node: int | None, cpus: str | None, bound: str, workers: int | None,
-    omp: str | None,
+    ranks: tuple[int, ...], node: str | None, gpu: str | None, numa_node: int | None, cpus: str | None, bound: str,
+    workers: int | None, omp: str | None,
 ) -> str:  # fmt: skip
     parts = [
         f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}",

@@ -18,7 +18,8 @@ PROTOCOL_VERSION = 1
 class Message(msgspec.Struct, frozen=True):
     """One line; a Struct, because its body is read later, as what `kind` says it is.
 
-    Requests have the name of a method of `Node`, and so have their answers. Besides there are `greet`, the events `waiting` and `exited`, and `error` in the place of an answer.
+    Requests have the name of a method of `Node`, and so have their answers. Besides there are `greet`, the events
+    `waiting` and `exited`, and `error` in the place of an answer.
     """
 
     kind: str

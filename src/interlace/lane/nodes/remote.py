@@ -74,7 +74,8 @@ class RemoteNode:
                 )  # fmt: skip
             except OSError as error:
                 raise NodeLostError(f"node {self.name}: cannot start {command.argv[0]}: {error.strerror}") from error
-        threading.Thread(target=self._listen, name=f"interlace-{self.name}", daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, name=f"interlace-{self.name}", daemon=True)
+        self._listener.start()
 
     def greet(self, number: int, sources: Sequence[Source], environ: Mapping[str, str]) -> Promise[None]:
         """Say who it is for this lane; `environ` is the lane's own."""
@@ -135,12 +136,14 @@ class RemoteNode:
 
     def close(self) -> None:
         """Wait until the agent is gone. One that stays is ended."""
-        for end in (self._agent.terminate, self._agent.kill):
+        for end in (self._agent.terminate, self._agent.kill, lambda: None):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._agent.wait(GONE_WITHIN_S)
-                return
+                break
             end()
-        self._agent.wait()
+        self._listener.join(GONE_WITHIN_S)
+        if self._agent.stdout is not None and not self._listener.is_alive():
+            self._agent.stdout.close()
 
     # ------------------------------------------------------------ the talk
 

@@ -90,9 +90,8 @@ def end_all(nodes: Sequence[Node]) -> tuple[list[Ended], NodeLostError | None]:
 class Ranks:
     """The programs of one run on all nodes, while they run."""
 
-    def __init__(self, nodes: Sequence[Node], failed_grace_s: float = FAILED_GRACE_S) -> None:
+    def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
-        self._failed_grace_s = failed_grace_s
         self._failed_at_s: float | None = None
         self.codes: dict[str, int] = {}
         """Node -> return code of those whose program ended by itself, the first to end first."""
@@ -112,4 +111,4 @@ class Ranks:
                     self._failed_at_s = time.monotonic()
         if len(self.codes) == len(self._nodes):
             return True
-        return self._failed_at_s is not None and time.monotonic() - self._failed_at_s > self._failed_grace_s
+        return self._failed_at_s is not None and time.monotonic() - self._failed_at_s > FAILED_GRACE_S
