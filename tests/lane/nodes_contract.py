@@ -14,6 +14,7 @@ from interlace.lane.nodes.node import NODE_VARIABLE, RunSpec
 from interlace.settings import GateConfig, MonitorConfig
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from interlace.lane.nodes.node import Node
@@ -31,10 +32,10 @@ sys.exit(int(sys.argv[2]))
 """
 
 
-def until(holds: object, what: str) -> None:
+def until(holds: Callable[[], bool], what: str) -> None:
     """Wait for something that another process does; minutes, because machines are shared."""
     deadline = time.monotonic() + 120
-    while not holds():  # type: ignore[operator]
+    while not holds():
         assert time.monotonic() < deadline, f"waited two minutes for {what}"
         time.sleep(0.02)
 
@@ -53,7 +54,7 @@ class NodeContract:
 
     def test_it_starts_the_program_in_its_environment_and_tells_how_it_ended(self, node: Node, tmp_path: Path) -> None:
         begun = node.start(self.rank(tmp_path, 0.0, 3))()
-        until(lambda: node.wait(1.0) or node.returncode() is not None, "the program to end")
+        until(lambda: node.returncode() is not None, "the program to end")
         ended = node.end()()
 
         assert begun.pid is not None

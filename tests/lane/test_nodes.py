@@ -46,9 +46,12 @@ class TestLocal(NodeContract):
 
 
 class TestRemote(NodeContract):
-    @pytest.fixture
-    def node(self, remote: RemoteNode) -> Node:
-        return remote
+    """One agent answers all of them, as it does the runs of a lane."""
+
+    @pytest.fixture(scope="class")
+    def node(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+        with agents([command()], os.environ, ["auto"], tmp_path_factory.mktemp("nodes")) as (node,):
+            yield node
 
 
 def agent_of(node: RemoteNode) -> psutil.Process:
@@ -89,7 +92,7 @@ def test_an_agent_stays_when_slurm_asks_all_steps_to_end_and_its_ranks_do_not(
         agent_of(remote).send_signal(number)
     for rank in process.members(None, str(tmp_path)):
         rank.terminate()
-    until(lambda: remote.wait(1.0) or remote.returncode() is not None, "the rank to end")
+    until(lambda: remote.returncode() is not None, "the rank to end")
 
     assert remote.end()().returncode == -15
 

@@ -109,6 +109,7 @@ def test_ranks_of_both_nodes_are_one_run_and_the_slowest_of_all_is_the_step(tmp_
     assert "n1" in expand(record.node)
 
 
+@pytest.mark.slow
 def test_every_node_keeps_its_output_and_samples_and_ranks_are_read_back_on_each(tmp_path: Path) -> None:
     measured(tmp_path, written(tmp_path, STAYS, "5"), measure=LONG_GRACE)
 
@@ -123,6 +124,8 @@ def test_every_node_keeps_its_output_and_samples_and_ranks_are_read_back_on_each
     assert first["node"] != "n1"
     assert first["running"]["pid"] == first["pid"]
     assert second["running"]["pid"] == second["pid"]
+    told = load(tmp_path / "sweep").analysis.placements
+    assert sorted((one.node == "n1", one.ranks) for one in told) == [(False, (0,)), (True, (1,))]
 
 
 def test_a_failure_on_one_node_names_it_and_ends_the_others(tmp_path: Path) -> None:
@@ -142,6 +145,7 @@ def test_a_program_that_no_node_can_start_is_a_failed_run(tmp_path: Path) -> Non
     assert "cannot start '/nonexistent/binary'" in record.cause.message
 
 
+@pytest.mark.slow
 def test_a_run_that_stalls_is_ended_on_both_nodes(tmp_path: Path) -> None:
     limits = MeasureConfig(window=[2, 5], timeout_s=60.0, stall_s=0.5)
     record = measured(tmp_path, written(tmp_path, STAYS, "3"), measure=limits)
@@ -259,11 +263,3 @@ def test_two_nodes_are_another_machine_than_one_in_the_history_of_noise(tmp_path
 
     assert both != alone
     assert machine_key(folder) == both
-
-
-def test_reports_name_the_node_of_each_placement(tmp_path: Path) -> None:
-    measured(tmp_path, written(tmp_path, STAYS, "5"), measure=LONG_GRACE)
-
-    placements = load(tmp_path / "sweep").analysis.placements
-
-    assert sorted((one.node == "n1", one.ranks) for one in placements) == [(False, (0,)), (True, (1,))]
