@@ -45,6 +45,8 @@ def prepare(lane: Lane, arm: Arm, run_dir: Path, nodes: Sequence[Node]) -> Prepa
     write_text(run_dir / "command.sh", command_script(script), executable=True)
     write_json(run_dir / "env.json", launches[0].env)
     write_json(run_dir / "config.json", arm.config)
+    for at in range(1, len(nodes)):  # made here, so that a shared disk shows them here at once
+        out_dir(run_dir, nodes, at).mkdir(parents=True)
     specs = (_spec(arm, run_dir, launch, out_dir(run_dir, nodes, at)) for at, launch in enumerate(launches))
     return Prepared(tuple(specs), launches[0].log)
 

@@ -35,7 +35,7 @@ def see_anew(run_dir: Path) -> None:
 
     A change of one's own to a folder makes its list stale (nfs(5), "Directory entry caching").
     """
-    for folder in (run_dir / "steps", run_dir / "ranks"):
+    for folder in (run_dir / "steps", run_dir / "ranks", *(run_dir / "nodes").glob("*")):
         mark = folder / ".seen"
         mark.touch()
         mark.unlink()

@@ -80,7 +80,9 @@ class Agent:
                 except _SpokenToError:
                     continue
                 except Exception as error:  # noqa: BLE001 (the lane decides what it means)
-                    self._channel.send("error", Trouble(f"{type(error).__name__}: {error}", _errno(error)))
+                    self._channel.send(
+                        "error", Trouble(message.kind, f"{type(error).__name__}: {error}", _errno(error))
+                    )
 
     def _lines(self) -> Iterator[bytes]:
         while True:

@@ -59,8 +59,9 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Trouble:
-    """A request failed. `errno` is that of an OSError (a full disk, say)."""
+    """The request `about` failed. `errno` is that of an OSError (a full disk, say)."""
 
+    about: str
     text: str
     errno: int | None = None
 

@@ -164,7 +164,7 @@ class RemoteNode:
                     waiting = message.read(Waiting)
                     on_wait([f"{self.name}: {reason}" for reason in waiting.reasons], waiting.waited_s)
                 elif message.kind == "error":
-                    self._raise(message.read(Trouble))
+                    self._raise(message.read(Trouble), kind)
                 elif message.kind == kind:  # the answer to a question that was given up is passed over
                     return message.read(result)
             raise AssertionError("unreachable: messages end by raising")
@@ -210,7 +210,9 @@ class RemoteNode:
     def _pipe_in(self) -> Any:
         return self._agent.stdin
 
-    def _raise(self, trouble: Trouble) -> None:
+    def _raise(self, trouble: Trouble, asked: str) -> None:
+        if trouble.about != asked:
+            return
         if trouble.errno is not None:
             raise OSError(trouble.errno, f"{os.strerror(trouble.errno)} on node {self.name}")
         raise NodeLostError(f"node {self.name}: its agent failed: {trouble.text}")
