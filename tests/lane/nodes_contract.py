@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import pytest
 
 from interlace import process
 from interlace.lane.nodes.node import NODE_VARIABLE, RunSpec
@@ -94,6 +96,14 @@ class NodeContract:
 
         assert not before
         assert len(pd.read_parquet(tmp_path / "out" / "monitor.parquet")) >= 2
+
+    def test_samples_that_cannot_be_written_are_an_error_of_the_disk(self, node: Node, tmp_path: Path) -> None:
+        node.start(self.rank(tmp_path, 0.0))()
+        node.end()()
+        shutil.rmtree(tmp_path / "out")
+
+        with pytest.raises(OSError, match="No such file"):
+            node.keep()()
 
     def test_a_program_that_cannot_be_started_is_told_and_the_node_goes_on(self, node: Node, tmp_path: Path) -> None:
         refused = node.start(self.spec(tmp_path, "/nonexistent/program"))()

@@ -45,13 +45,17 @@ class TestLocal(NodeContract):
         return LocalNode("n1", NoGpus("none here"), os.environ, label="n1")
 
 
-class TestRemote(NodeContract):
-    """One agent answers all of them, as it does the runs of a lane."""
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RemoteNode]:
+    """One agent that answers one test after the other, as it does the runs of a lane."""
+    with agents([command()], os.environ, ["auto"], tmp_path_factory.mktemp("nodes")) as (node,):
+        yield node
 
-    @pytest.fixture(scope="class")
-    def node(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-        with agents([command()], os.environ, ["auto"], tmp_path_factory.mktemp("nodes")) as (node,):
-            yield node
+
+class TestRemote(NodeContract):
+    @pytest.fixture
+    def node(self, lasting: RemoteNode) -> Node:
+        return lasting
 
 
 def agent_of(node: RemoteNode) -> psutil.Process:

@@ -16,7 +16,7 @@ import pytest
 from interlace import process
 from interlace.errors import NodeLostError
 from interlace.history import machine_key
-from interlace.lane import runner
+from interlace.lane import runner, watch
 from interlace.lane.lane import Silent
 from interlace.lane.loop import close_cut_runs, execute
 from interlace.lane.nodes import together
@@ -67,7 +67,8 @@ LONG_GRACE = MeasureConfig(window=[2, 5], timeout_s=60.0, stall_s=60.0, grace_s=
 
 
 @pytest.fixture(autouse=True)
-def short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "TICK_S", 0.05)
     monkeypatch.setattr(together, "FAILED_GRACE_S", 0.2)
     monkeypatch.setattr(runner, "CANCELLED_S", 0.0)
 
@@ -170,7 +171,7 @@ class When(Silent):
 def test_a_node_that_is_lost_fails_the_run_by_name_and_ends_the_lane_which_can_be_resumed(tmp_path: Path) -> None:
     with two_nodes(tmp_path, ("a", config(written(tmp_path, STAYS, "3")))) as (held, plan):
         agent = psutil.Process(held.others[0]._agent.pid)
-        with pytest.raises(NodeLostError, match=r"node n1 is lost: .*000-r1-a failed by it.*interlace resume"):
+        with pytest.raises(NodeLostError, match=r"node n1 is lost: .*000-r1-a failed by it.*resume goes on"):
             execute(replace(held, observer=When(agent.kill)), plan)
 
     (attempt,) = attempts(held.sweep_dir, plan.runs[0])

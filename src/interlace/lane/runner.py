@@ -103,8 +103,7 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
         keep_log(_log_of(run_dir), run_dir)
         write_record(run_dir, replace(_lost(run, number, started_at, str(lost)), node=lane.node))
         raise NodeLostError(
-            f"{lost}; {run.id} failed by it, and the lane ends. What was measured is kept: "
-            f"interlace resume {lane.sweep_dir.path}"
+            f"{lost}; {run.id} failed by it, and the lane ends; resume goes on from there, with all its nodes"
         ) from lost
 
 
