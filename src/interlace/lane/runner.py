@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 RETRIES = 2
 """How often a run is started anew for a cause that has nothing to do with it (a port that was taken)."""
 
-
 CANCELLED_S = 2.0
 """A job that is cancelled loses its agents a moment before it is told itself: then it was no node that was lost."""
 
@@ -88,7 +87,7 @@ class Outcome:
 
 def _attempt(lane: Lane, run: Run) -> RunRecord:
     number, run_dir = make_run_dir(lane.sweep_dir, run)
-    started_at = time.time()
+    began_at = time.time()
     try:
         try:
             return _measured(lane, run, number, run_dir)
@@ -96,12 +95,12 @@ def _attempt(lane: Lane, run: Run) -> RunRecord:
             time.sleep(CANCELLED_S)
             raise
     except KeyboardInterrupt:
-        keep_log(_log_of(run_dir), run_dir)
-        write_record(run_dir, _interrupted(run, number, started_at))
+        cause = Cause("interrupted", "Interlace was asked to stop while this run was on, or waited")
+        _cut_off(run_dir, RunRecord(run, number, "interrupted", began_at, 0.0, None, cause))
         raise
     except NodeLostError as lost:
-        keep_log(_log_of(run_dir), run_dir)
-        write_record(run_dir, replace(_lost(run, number, started_at, str(lost)), node=lane.node))
+        cause = Cause("node_lost", str(lost))
+        _cut_off(run_dir, RunRecord(run, number, "failed", began_at, 0.0, None, cause, node=lane.node))
         raise NodeLostError(
             f"{lost}; {run.id} failed by it, and the lane ends; resume goes on from there, with all its nodes"
         ) from lost
@@ -130,11 +129,15 @@ def _measured(lane: Lane, run: Run, number: int, run_dir: Path) -> RunRecord:
     return _persist(run_dir, record, nodes, own)
 
 
-def _log_of(run_dir: Path) -> Path | None:
-    """Return the log that a run was writing when it was stopped; None where it had not started, or writes none."""
-    started = run_dir / "started.json"
-    log = read_json(started, Started).log if started.is_file() else None
-    return Path(log) if log else None
+def _cut_off(run_dir: Path, record: RunRecord) -> None:
+    """Keep the log and write the record of a run that was cut off, unless it had one already."""
+    path = run_dir / "started.json"
+    started = read_json(path, Started) if path.is_file() else None
+    if started is not None:
+        keep_log(Path(started.log) if started.log else None, run_dir)
+        record = replace(record, started_at=started.started_at)
+    if not (run_dir / "record.json").exists():
+        write_record(run_dir, replace(record, wall_s=time.time() - record.started_at))
 
 
 def _refused(run: Run, number: int, run_dir: Path, gates: Gates) -> RunRecord:
@@ -188,15 +191,6 @@ def _not_started(run: Run, number: int, run_dir: Path, why: str) -> RunRecord:
     return record
 
 
-def _interrupted(run: Run, number: int, started_at: float) -> RunRecord:
-    cause = Cause("interrupted", "Interlace was asked to stop while this run was on, or waited")
-    return RunRecord(run, number, "interrupted", started_at, time.time() - started_at, None, cause)
-
-
-def _lost(run: Run, number: int, started_at: float, why: str) -> RunRecord:
-    return RunRecord(run, number, "failed", started_at, time.time() - started_at, None, Cause("node_lost", why))
-
-
 def _read(
     arm: Arm, run: Run, run_dir: Path, log: Path | None, nodes: Sequence[Node], outcome: Outcome
 ) -> RunRecord:  # fmt: skip
@@ -206,6 +200,8 @@ def _read(
     found = find_steps(run_dir, arm.config.measure, keep_log(log, run_dir))
     ranks = read_ranks(run_dir)
     text, returncode, where = end_of(run_dir, nodes, outcome.codes, outcome.ended)
+    if outcome.watched.cannot_start:  # on one node of several, perhaps
+        returncode = None
     ending = _ending(arm.config, len(nodes), outcome.watched, returncode, text, found, ranks)
     status, cause, notes = judge(ending)
     if cause is not None and where is not None:
