@@ -130,12 +130,16 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a run ended as it did: a short code, a sentence, and the rank and exit code where known."""
+    """Why a run ended as it did: a short code, a sentence, and the rank and exit code where known.
+
+    `node` is where, in a run of several nodes.
+    """
 
     code: str
     message: str
     rank: int | None = None
     exitcode: int | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ class NodeContract:
         run_dir = tmp_path / "runs" / "000-r1-a"
         run_dir.mkdir(parents=True)
         left = process.start(argv, {process.MARKER: str(run_dir)}, tmp_path, tmp_path / "o", tmp_path / "e")
+        until(lambda: process.members(None, str(run_dir)) != [], "the kernel to show its environment")
 
         counted = node.end_left(f"{tmp_path}/runs/")()
 

@@ -26,6 +26,7 @@ from interlace.records import attempts, remaining
 from interlace.settings import GateConfig, MeasureConfig, RanksConfig
 from interlace.slurm.nodelist import expand
 from interlace.slurm.steps import AGENT
+from tests.lane.nodes_contract import until
 from tests.lane.test_loop import config, lane
 
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ def test_a_failure_on_one_node_names_it_and_ends_the_others(tmp_path: Path) -> N
     assert (record.status, record.returncode) == ("failed", 1)
     assert record.cause is not None
     assert record.cause.message == "on n1: exit code 1: no data on this node (0 steps seen)"
+    (told,) = load(tmp_path / "sweep").analysis.troubles
+    assert told.log == "see runs/000-r1-a/nodes/n1/stderr.log"
     assert process.members(None, str(run_dir(tmp_path))) == []
 
 
@@ -204,6 +207,7 @@ def test_ranks_that_a_killed_lane_left_on_another_node_are_ended_by_the_next(tmp
         run.mkdir(parents=True)
         argv = [sys.executable, "-c", "import time; time.sleep(120)"]
         left = process.start(argv, {process.MARKER: str(run)}, tmp_path, tmp_path / "o", tmp_path / "e")
+        until(lambda: process.members(None, str(run)) != [], "the kernel to show its environment")
 
         (cut,) = close_cut_runs(held.sweep_dir, plan, held.others)
 

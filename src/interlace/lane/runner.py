@@ -205,7 +205,7 @@ def _read(
     ending = _ending(arm.config, len(nodes), outcome.watched, returncode, text, found, ranks)
     status, cause, notes = judge(ending)
     if cause is not None and where is not None:
-        cause = replace(cause, message=f"on {where}: {cause.message}")
+        cause = replace(cause, message=f"on {where}: {cause.message}", node=where)
     steps, step_notes = _summary(arm.config, found.log, wanted=status == "ok")
     if found.log is not None:
         write_steps(run_dir, found.log.frame)
