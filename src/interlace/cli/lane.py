@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.cli import EXIT_INTERRUPTED
+from interlace.cli.agents import agents_of_job
 from interlace.cli.measuring import measure
 from interlace.errors import InterlaceError
 from interlace.files import open_sweep_dir, write_json
-from interlace.lane.nodes.remote import AgentCommand
 from interlace.lanes import Session, session_path, sessions
 from interlace.node import PACKAGES, installed_versions, node_name
 from interlace.plan import add_round
 from interlace.records import attempts, is_finished, read_plan, remaining
-from interlace.slurm.environment import for_a_step
 from interlace.slurm.nodelist import compact
-from interlace.slurm.steps import other_nodes, srun_argv
 from interlace.sweepfile import read_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from types import FrameType
 
     from interlace.files import SweepDir
@@ -46,12 +43,13 @@ class RunLane:
         sweep, plan = read_sweep(sweep_dir), read_plan(sweep_dir)
         before = sessions(sweep_dir)
         launchers = sweep.config.launchers
-        others = other_nodes(os.environ, launchers.nodes) if launchers.nodes > 1 else ()
+        others = agents_of_job(os.environ, launchers)
+        nodes = compact([node_name(), *(other.name for other in others)])
         # SLURM's warning comes as early as it was asked for, and up to a minute earlier (sbatch(1), --signal).
         limit_s = launchers.timeout_min * S_PER_MIN - launchers.slurm_signal_delay_s - S_PER_MIN
         started_at = time.time()
         me = Session(
-            os.environ.get("SLURM_JOB_ID", f"pid-{os.getpid()}"), compact([node_name(), *others]), sys.executable,
+            os.environ.get("SLURM_JOB_ID", f"pid-{os.getpid()}"), nodes, sys.executable,
             installed_versions(PACKAGES), started_at, started_at + limit_s,
         )  # fmt: skip
         path = session_path(sweep_dir, me.job_id)
@@ -62,8 +60,7 @@ class RunLane:
             if before and before[-1].node != me.node:
                 plan = without_cut_rounds(sweep_dir, plan, f"its lane moved from {before[-1].node} to {me.node}")
                 write_json(sweep_dir.plan, plan)
-            starts = agent_commands(os.environ, others, launchers.slurm_srun_args)
-            code, _ = measure(sweep_dir, sweep, plan, anywhere=True, ends_at=me.ends_at, other_nodes=starts)
+            code, _ = measure(sweep_dir, sweep, plan, anywhere=True, ends_at=me.ends_at, other_nodes=others)
             ended = _ended(sweep_dir, code)
         except KeyboardInterrupt:  # before the first run: its agents were about to start
             code, ended = EXIT_INTERRUPTED, "interrupted"
@@ -73,13 +70,6 @@ class RunLane:
         finally:
             write_json(path, replace(me, ended_at=time.time(), ended=ended))
         return code
-
-
-def agent_commands(environ: Mapping[str, str], others: Sequence[str], srun_args: Sequence[str]) -> list[AgentCommand]:
-    """Return how the agents of the other nodes of this job are started."""
-    handed = for_a_step(environ)
-    job_id = environ.get("SLURM_JOB_ID", "")
-    return [AgentCommand(name, srun_argv(job_id, name, srun_args), handed) for name in others]
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
