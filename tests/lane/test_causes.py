@@ -62,8 +62,7 @@ def test_a_signal_in_one_rank_names_the_cause_though_the_launcher_exits_with_1(e
         ("[c10d] The server has failed to bind to [::]:29400 (errno: 98 - Address already in use).", "port_in_use"),
         ("DistNetworkError: port: 29500, code: -98, name: EADDRINUSE, message: address already in use", "port_in_use"),
         (
-            "ConnectionError: Tried to launch distributed communication on port `29500`, but another process is "
-            "utilizing it. Please specify a different port",
+            "ConnectionError: Tried to launch communication on port `29500`, but another process is utilizing it.",
             "port_in_use",
         ),
         ("[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5", "nccl_timeout"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import psutil
 import pytest
 
 from interlace import process
@@ -123,6 +125,36 @@ def test_a_lane_whose_second_node_goes_down_is_told_and_resumed(user: User) -> N
     user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
 
     assert "on n[0-1]" in lost.stdout
+    assert "1 of 1 rounds complete" in user.interlace("report", str(user.path)).stdout
+
+
+def agents_of(job: str) -> list[psutil.Process]:
+    """Find the agents of a job on this machine (srun, which has their words on its own line, is none)."""
+    found = []
+    for one in psutil.process_iter(["cmdline"]):
+        words = one.info["cmdline"] or []
+        with contextlib.suppress(psutil.Error):
+            if "srun" not in words[:1] and "interlace.lane.nodes.agent" in words:
+                found += [one] if one.environ().get("SLURM_JOB_ID") == job else []
+    return found
+
+
+def test_an_agent_that_dies_fails_the_run_with_its_nodes_name_and_the_lane_is_resumed(user: User) -> None:
+    assert user.sweep(*TWO, "launchers.wait=false", step_s="0.3,0.35").returncode == 0
+    user.until(lambda: records(user.lane()) == 1)
+    user.until(lambda: len(list(user.lane().glob("runs/001-*/ranks/rank-*.json"))) == 2)
+    second = next(path.name for path in user.lane().glob("runs/001-*/nodes/*"))
+    (agent,) = agents_of(user.sessions()[0]["job_id"])
+    agent.kill()
+    user.until(lambda: user.sessions()[0]["ended"] is not None)
+
+    record = record_of(user.lane(), "001-*")
+    assert (record["status"], record["cause"]["code"]) == ("failed", "node_lost")
+    assert record["cause"]["message"].startswith(f"node {second} is lost: its agent ended")
+    assert user.sessions()[0]["ended"].startswith(f"failed (node {second} is lost")
+    user.until(lambda: no_rank_left(user))
+    user.interlace("resume", str(user.path))
+    user.until(lambda: user.sessions()[-1]["ended"] == "finished", timeout_s=90)
     assert "1 of 1 rounds complete" in user.interlace("report", str(user.path)).stdout
 
 
