@@ -250,6 +250,8 @@ def test_gpus_and_the_gate_are_those_of_every_node_and_are_named(tmp_path: Path,
     if used_mib == 3:
         assert record.status == "ok"
         assert [(gpu.node, gpu.uuid, gpu.baseline_mib) for gpu in record.gpus] == [("n1", "GPU-1", 3.0)]
+        ranks = json.loads((run_dir(tmp_path) / "placement.json").read_text())
+        assert [(rank["binding"]["gpu"] or {}).get("uuid") for rank in ranks] == [None, "GPU-1"]
     else:
         assert record.status == "disturbed"
         assert record.cause is not None
