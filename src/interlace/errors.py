@@ -25,3 +25,7 @@ class ReadError(InterlaceError):
 
 class LaunchError(InterlaceError):
     """A run could not be started at all (its program is missing, say)."""
+
+
+class NodeLostError(InterlaceError):
+    """A node of the lane, or the agent on it, does not answer any more; the lane cannot go on without it."""

@@ -44,6 +44,11 @@ class SweepDir:
         return self.path / "node.json"
 
     @property
+    def nodes(self) -> Path:
+        """The fingerprints of the other nodes of a lane that has several, and what their agents had to say."""
+        return self.path / "nodes"
+
+    @property
     def state(self) -> Path:
         """What the orchestrator is doing now; advisory, the records are the truth."""
         return self.path / "state.json"

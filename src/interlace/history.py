@@ -11,9 +11,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from interlace.files import read_json
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from interlace.files import SweepDir
     from interlace.settings import WorkloadConfig
 
 UNUSUAL = 2.0
@@ -40,6 +43,18 @@ def node_key(fingerprint: Mapping[str, Any]) -> str:
     gpus = sorted(str(one.get("gpu", {}).get("uuid")) for one in fingerprint.get("gpus") or [])
     text = json.dumps([fingerprint.get("hostname"), gpus])
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def fingerprints(sweep_dir: SweepDir) -> list[dict[str, Any]]:
+    """Read the fingerprints of the machine, or of all machines, that a sweep was measured on."""
+    paths = [sweep_dir.node, *sorted(sweep_dir.nodes.glob("*.json"))]
+    return [read_json(path, dict) for path in paths]
+
+
+def machine_key(sweep_dir: SweepDir) -> str:
+    """Return a short name of what a sweep was measured on; several nodes have one of their own, in any order."""
+    keys = sorted(node_key(one) for one in fingerprints(sweep_dir))
+    return keys[0] if len(keys) == 1 else hashlib.sha256(json.dumps(keys).encode()).hexdigest()[:12]
 
 
 def workload_key(workload: WorkloadConfig) -> str:

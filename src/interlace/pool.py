@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interlace.errors import UsageError
-from interlace.files import read_json
+from interlace.history import fingerprints
 from interlace.loaded.join import Block, join
 
 if TYPE_CHECKING:
@@ -42,9 +42,10 @@ def pool(sweeps: Sequence[LoadedSweep]) -> LoadedSweep:
 
 
 def _node(loaded: LoadedSweep) -> str:
-    """Name the node that a sweep was measured on."""
-    path = loaded.sweep_dir.node
-    return str(read_json(path, dict).get("hostname", "unknown")) if path.is_file() else "unknown"
+    """Name the node, or nodes, that a sweep was measured on."""
+    if not loaded.sweep_dir.node.is_file():
+        return "unknown"
+    return " + ".join(str(one.get("hostname", "unknown")) for one in fingerprints(loaded.sweep_dir))
 
 
 def _measured(arm: Arm) -> tuple[object, ...]:

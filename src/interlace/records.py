@@ -72,10 +72,11 @@ def is_finished(tries: Sequence[Attempt]) -> bool:
     """Tell whether a run needs no further attempt: its last one ended, well or badly, of itself.
 
     The last one decides: a run that was started anew for a passing cause and then cut is not finished. Nor is one
-    that the gate refused; one that others disturbed while it was on is, since its whole round is measured again.
+    that the gate refused, or whose node was lost; one that others disturbed while it was on is, since its whole round
+    is measured again.
     """
     last = tries[-1].record if tries else None
-    if last is None or last.status == "interrupted":
+    if last is None or last.status == "interrupted" or (last.cause is not None and last.cause.code == "node_lost"):
         return False
     return not (last.status == "disturbed" and last.cause is not None and last.cause.code == "gate")
 

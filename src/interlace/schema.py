@@ -130,12 +130,16 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why a run ended as it did: a short code, a sentence, and the rank and exit code where known."""
+    """Why a run ended as it did: a short code, a sentence, and the rank and exit code where known.
+
+    `node` is where, in a run of several nodes.
+    """
 
     code: str
     message: str
     rank: int | None = None
     exitcode: int | None = None
+    node: str | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ class GpuSeen:
     `peak_mib` is the highest memory in use as nvidia-smi would have shown it, `baseline_mib` that before the run;
     `reason` says why there is no peak. `sm_clock_mhz` and `power_w` are medians over the samples in which the GPU
     was at work, `busy_pct` the share of such samples, `temperature_c` the highest. `held_pct` gives, for every
-    reason that held the clock down, the share of those samples in which it did.
+    reason that held the clock down, the share of those samples in which it did. `node` is None where the run had one.
     """
 
     uuid: str
@@ -188,6 +192,7 @@ class GpuSeen:
     power_w: float | None = None
     busy_pct: float | None = None
     held_pct: dict[str, float] = field(default_factory=dict)
+    node: str | None = None
 
 
 @dataclass(frozen=True)
@@ -201,14 +206,23 @@ class Foreigner:
     first_s: float
     last_s: float
     used_mib: float | None = None
+    node: str | None = None
+
+
+def gpu_name(one: GpuSeen | Foreigner) -> str:
+    """Return what messages call a GPU: by its index where it has one, and with its node where a run had several."""
+    name = f"GPU {one.uuid if one.index is None else one.index}"
+    return name if one.node is None else f"{one.node} {name}"
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """All that is known of one finished attempt of a run; `record.json`. `node` is the node's name, as SLURM has it.
+    """All that is known of one finished attempt of a run; `record.json`.
 
+    `node` is the node's name, as SLURM has it, or of several nodes the list, as in `n[1-2]`.
     `cpu_busy_pct` is the load of all CPUs of the node, `others_cpu_pct` the part of it that was not this run's (the
-    orchestrator, other users, time a hypervisor took); None where the run's own share is not known.
+    orchestrator, other users, time a hypervisor took); None where the run's own share is not known. Of several nodes
+    each is the highest.
     """
 
     run: Run

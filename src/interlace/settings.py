@@ -102,6 +102,7 @@ class LaunchersConfig:
     slurm_exclusive: bool = True
     slurm_signal_delay_s: Count = 90
     slurm_setup: list[str] = field(default_factory=list)
+    slurm_srun_args: list[str] = field(default_factory=list)
     slurm_additional_parameters: dict[str, Any] = field(default_factory=dict)
 
 

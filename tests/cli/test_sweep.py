@@ -322,8 +322,8 @@ def test_help_lists_the_groups_with_their_options(tmp_path: Path) -> None:
 
     assert ended.returncode == 0
     for line in (
-        "workload: command, quickstart",
-        "sweeps: aa, commits, monitor, quickstart, screen, settings",
+        "workload: act, act_small, command, quickstart",
+        "sweeps: aa, act_beyond, act_ddp_vs_one, act_ladder, act_ladder_small, act_settings, commits, monitor, ",
         "gate: fail, off, wait, warn",
     ):
         assert line in ended.stdout

@@ -22,6 +22,15 @@ def test_a_run_whose_clock_is_not_its_arms_usual_one_is_flagged() -> None:
     assert flags == {(3, "b"): "GPU 0 at 1,200 MHz (else 1,980)"}
 
 
+def test_gpus_of_several_nodes_are_named_with_their_node() -> None:
+    usual, slow = replace(gpu(1980.0), node="n1"), replace(gpu(1200.0), node="n1")
+    other = Foreigner(4711, "python", "GPU-0", 0, 1.0, 9.0, node="n1")
+
+    flags = flag_nodes([SeenRun("b", 1, (usual,)), SeenRun("b", 2, (slow,), (other,))], 50.0)
+
+    assert flags == {(2, "b"): "n1 GPU 0 at 1,200 MHz (else 1,980), not alone: pid 4711 (python) on n1 GPU 0"}
+
+
 def test_of_two_runs_the_lower_clock_and_the_hotter_one_are_unusual() -> None:
     cool, hot = gpu(1900.0), replace(gpu(1200.0), temperature_c=95.0)
 

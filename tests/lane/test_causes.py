@@ -61,6 +61,10 @@ def test_a_signal_in_one_rank_names_the_cause_though_the_launcher_exits_with_1(e
         ("RuntimeError: DataLoader worker (pid 325) is killed by signal: Bus error. It is possible", "shm_exhausted"),
         ("[c10d] The server has failed to bind to [::]:29400 (errno: 98 - Address already in use).", "port_in_use"),
         ("DistNetworkError: port: 29500, code: -98, name: EADDRINUSE, message: address already in use", "port_in_use"),
+        (
+            "ConnectionError: Tried to launch communication on port `29500`, but another process is utilizing it.",
+            "port_in_use",
+        ),
         ("[rank1]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5", "nccl_timeout"),
         ("train.py: error: unrecognized arguments: --accelerator.ddp.bucket_cap_mb=25", "bad_arguments"),
         ("ModuleNotFoundError: No module named 'lerobot'", "import_error"),

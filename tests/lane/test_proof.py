@@ -181,3 +181,25 @@ def test_placements_that_are_the_same_are_one_line() -> None:
     assert lines(found) == [
         "ranks 0, 1, GPU GPU-1, NUMA node 0, CPUs 0-31, numactl, 0 loader workers, OMP_NUM_THREADS=4: a (2), b (1)"
     ]
+
+
+def test_ranks_of_another_node_are_another_line_and_share_no_cpus() -> None:
+    busy = {"workers": 15, "worker_cpus_allowed": ["0-31"]}
+    ranks = [{**rank_of(number, **busy), "node": f"n{number}"} for number in (0, 1)]
+
+    assert doubts([*ranks]) == []
+    assert [text.partition(", GPU")[0] for text in lines(grouped([("a", ranks)]))] == [
+        "rank 0, node n0", "rank 1, node n1",
+    ]  # fmt: skip
+
+
+def test_a_rank_of_one_of_several_nodes_is_looked_for_on_its_own_only(tmp_path: Path) -> None:
+    folder = placed(tmp_path, os.getpid())
+    path = folder / "ranks" / "rank-0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "node": "n1"}))
+    here, there = Proof(folder, (1, 20), node="n1"), Proof(folder, (1, 20), node="n2")
+    for proof in (here, there):
+        proof.at(1)
+
+    assert [rank["running"]["pid"] for rank in here.placements([])] == [os.getpid()]
+    assert there.placements([]) == []

@@ -25,7 +25,8 @@ def watched(tmp_path: Path, limits: Limits, count: int = 0, seconds: float = 60.
     argv = [sys.executable, "-c", f"import time; time.sleep({seconds})"]
     env = {**os.environ, process.MARKER: str(tmp_path)}
     with process.running(argv, env, tmp_path, tmp_path / "out", tmp_path / "err") as child:
-        return watch.watch(child, limits, lambda: count, lambda _n, _s: None)
+        over = lambda timeout_s: process.wait(child, timeout_s) is not None  # noqa: E731
+        return watch.watch(over, limits, lambda: count, lambda _n, _s: None)
 
 
 def test_a_run_that_ends_by_itself_is_left_alone(tmp_path: Path) -> None:

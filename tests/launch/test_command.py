@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,7 +10,7 @@ from typing import Literal
 import pytest
 
 from interlace.errors import ConfigError
-from interlace.launch import build_launch, command_script, rank_command
+from interlace.launch import Launch, Rendezvous, build_launch, by_hand, command_script, rank_command
 from interlace.launch.command import omp_threads
 from interlace.schema import Arm
 from interlace.settings import NumaConfig, RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
@@ -52,6 +53,73 @@ def test_torchrun_is_standalone() -> None:
         "/env/bin/python", "-m", "torch.distributed.run", "--standalone", "--nnodes=1", "--nproc-per-node=4",
         "--max-restarts=0", "--no-python", *RANK,
     )  # fmt: skip
+
+
+SECOND = Rendezvous(2, "1", "n1", "10.0.0.1", "4711")
+
+
+def at_second(ranks: RanksConfig) -> Launch:
+    return build_launch(replace(ARM, config=replace(CONFIG, ranks=ranks)), RUN_DIR, None, {}, SECOND)
+
+
+def test_torchrun_meets_at_the_first_node_and_is_told_which_node_it_is() -> None:
+    launch = at_second(RanksConfig("torchrun", 4, args=["--max-restarts=0"]))
+
+    assert launch.argv == (
+        "/env/bin/python", "-m", "torch.distributed.run", "--nnodes=2", "--node-rank=1", "--master-addr=10.0.0.1",
+        "--master-port=4711", "--nproc-per-node=4", "--max-restarts=0", "--no-python", *RANK,
+    )  # fmt: skip
+    assert launch.env["INTERLACE_NODE"] == "n1"
+
+
+def test_accelerate_counts_the_processes_of_all_nodes() -> None:
+    launch = at_second(RanksConfig("accelerate", 1))
+
+    assert launch.argv[4:13] == (
+        "--config_file=/out/runs/001-r1-a/accelerate.yaml", "--num_machines=2", "--num_processes=2",
+        "--machine_rank=1", "--main_process_ip=10.0.0.1", "--main_process_port=4711", "--same_network",
+        "--rdzv_backend=static", "--mixed_precision=no",
+    )  # fmt: skip
+    assert "--multi_gpu" in launch.argv
+    assert "num_machines: 2\nnum_processes: 2\n" in launch.files["accelerate.yaml"]
+
+
+def test_a_plain_process_of_several_nodes_is_the_rank_of_its_node() -> None:
+    env = at_second(RanksConfig("plain", 1)).env
+
+    assert {name: env[name] for name in env if name.startswith(("RANK", "WORLD", "LOCAL", "MASTER", "NODE", "NN"))} == {
+        "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NODE_RANK": "1", "NNODES": "2",
+        "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "4711",
+    }  # fmt: skip
+
+
+def test_a_plain_launcher_of_several_nodes_is_told_where_it_is_and_starts_its_own_ranks() -> None:
+    env = at_second(RanksConfig("plain", 8)).env
+
+    assert (env["NODE_RANK"], env["NNODES"], env["MASTER_ADDR"]) == ("1", "2", "10.0.0.1")
+    assert "RANK" not in env
+
+
+def test_command_sh_of_several_nodes_takes_its_place_from_the_job_or_from_its_caller(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    code = "import sys; print(sys.argv[1:])"
+    built = build_launch(ARM, tmp_path, None, {}, by_hand(2))
+    words = [word for word in built.argv if word.startswith(("--num_m", "--machine", "--main"))]
+    launch = replace(built, argv=(sys.executable, "-c", code, *words), cwd=tmp_path, files={})
+    script = tmp_path / "command.sh"
+    script.write_text(command_script(launch))
+    places = {"SLURM_NODEID": "1", "MASTER_ADDR": "n0", "PATH": os.environ["PATH"]}
+
+    told = subprocess.run(["bash", str(script)], env=places, capture_output=True, text=True, check=True)
+    untold = subprocess.run(
+        ["bash", str(script)], env={"PATH": places["PATH"]}, capture_output=True, text=True, check=False
+    )
+
+    assert told.stdout == (
+        "['--num_machines=2', '--machine_rank=1', '--main_process_ip=n0', '--main_process_port=29400']\n"
+    )
+    assert untold.returncode != 0
+    assert "which node is this? set NODE_RANK" in untold.stderr
 
 
 @pytest.mark.parametrize(

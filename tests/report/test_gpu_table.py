@@ -20,6 +20,14 @@ def test_peaks_are_the_highest_and_all_else_is_the_middle_of_the_runs() -> None:
     assert cells == ("a", "0", "10.6 GiB (0.5 GiB)", "1,970 MHz", "510 W", "63 C", "91 %", "sw_power_cap 40 %")
 
 
+def test_a_gpu_of_one_of_several_nodes_has_its_nodes_name_and_a_row_of_its_own() -> None:
+    gpus = [GpuSeen("GPU-1", 0, 1024.0, None, node=name) for name in ("n0", "n1")]
+
+    rows = gpu_table(gpu_rows([("a", record(*gpus))])).rows
+
+    assert [cells[1] for cells in rows] == ["n0 0", "n1 0"]
+
+
 def test_what_is_not_known_is_a_dash() -> None:
     (cells,) = gpu_table(gpu_rows([("a", record(GpuSeen("lost:1", -1, None, None, "GPU is lost")))])).rows
 

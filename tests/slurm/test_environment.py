@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from interlace.slurm.environment import (
+    for_a_step,
     inside_job,
     on_node_of_job,
     refuse_layout,
@@ -33,6 +34,16 @@ def test_what_describes_a_job_is_dropped_and_what_the_site_chose_is_kept() -> No
 
 def test_nothing_is_lost_in_a_plain_shell() -> None:
     assert scrubbed(KEPT) == KEPT
+
+
+def test_a_step_of_the_job_inherits_no_option_of_the_job_but_its_temporary_folder() -> None:
+    job = {"SLURM_JOB_ID": "11", "SLURM_JOB_GPUS": "0", "CUDA_VISIBLE_DEVICES": "0", "TMPDIR": "/scratch/slurm.11"}
+
+    assert for_a_step({**DROPPED, **KEPT, **job}) == {**KEPT, "TMPDIR": "/scratch/slurm.11"}
+
+
+def test_gpus_that_a_user_hid_and_slurm_did_not_stay_hidden_in_a_step() -> None:
+    assert for_a_step({"SLURM_JOB_ID": "11", "CUDA_VISIBLE_DEVICES": "1"}) == {"CUDA_VISIBLE_DEVICES": "1"}
 
 
 @pytest.mark.parametrize(

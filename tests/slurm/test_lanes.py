@@ -143,7 +143,7 @@ def test_a_lane_that_is_killed_at_once_is_told_with_the_ends_of_its_logs_and_res
         ("launchers.gpus_per_node=9", "node configuration"),
         ("launchers.slurm_partitoin=short", "did you mean 'launchers.slurm_partition'?"),
         ("launchers.slurm_additional_parameters={foo: 1}", "--foo"),
-        ("launchers.nodes=2", "lanes of several nodes are not there yet"),
+        ("launchers.slurm_srun_args=['--mpi=none']", "nothing is started by srun in a lane of one node"),
     ],
 )
 def test_what_cannot_be_submitted_is_one_clear_error(user: User, argument: str, said: str) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlace.errors import ReadError
-from interlace.slurm.nodelist import expand
+from interlace.slurm.nodelist import compact, expand
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,26 @@ def test_what_was_compressed_expands_to_the_same_names(
         compressed.append(f"{name}[{','.join(parts)}]{end}")
 
     assert list(expand(",".join(compressed))) == names
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        (["n1"], "n1"),
+        (["n2", "n1"], "n[1-2]"),
+        (["n10", "n9", "n7", "login"], "login,n[7,9-10]"),
+        (["n01", "n02", "n1"], "n1,n[01-02]"),
+        (["n099", "n100"], "n099,n100"),
+        (["a1b3", "a2b3"], "a1b3,a2b3"),
+    ],
+)
+def test_names_become_one_short_list(names: list[str], text: str) -> None:
+    assert compact(names) == text
+
+
+@given(st.sets(st.from_regex(r"[a-z]{1,3}(-[a-z])?[0-9]{0,4}", fullmatch=True), min_size=1))
+def test_a_compact_list_has_the_same_names_whatever_their_order(names: set[str]) -> None:
+    ordered = sorted(names)
+
+    assert compact(ordered) == compact(ordered[::-1])
+    assert set(expand(compact(ordered))) == names

@@ -63,7 +63,8 @@ def _evidence(path: Path, record: RunRecord) -> str:
     """Name the file that shows why a run is not ok."""
     if record.status == "disturbed":
         return "gate.json" if record.cause is not None and record.cause.code == "gate" else "record.json"
-    return "stderr.log" if (path / "stderr.log").is_file() else ""
+    there = f"nodes/{record.cause.node}/stderr.log" if record.cause is not None and record.cause.node else ""
+    return next((name for name in (there, "stderr.log") if name and (path / name).is_file()), "")
 
 
 def step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:

@@ -31,6 +31,7 @@ def decide(request: Request) -> Sweep:
     arms = tuple(replace(arm, config=absolute(arm.config)) for arm in sweep.arms)
     command = shlex.join(["interlace", *sys.argv[1:]])
     sweep = resolve_commits(replace(sweep, arms=arms, config=absolute(sweep.config), command=command))
+    _check_launchers(sweep.config)
     for arm in sweep.arms:
         _check(arm)
     told = (*_allocation(sweep.config), *_time_of_job(sweep.config), *_twins(sweep), *_rounds_hints(sweep.config))
@@ -72,6 +73,18 @@ def _check(arm: Arm) -> None:
     cwd = arm.config.workload.cwd
     if cwd is not None and not Path(cwd).is_dir():
         raise ConfigError(f"workload.cwd={cwd}: there is no such folder")
+
+
+def _check_launchers(config: SweepConfig) -> None:
+    """Refuse what would be asked for and silently not be had."""
+    launchers = config.launchers
+    if launchers.slurm_srun_args and launchers.nodes == 1:
+        raise ConfigError(
+            f"launchers.slurm_srun_args={launchers.slurm_srun_args}: nothing is started by srun in a lane of one node; "
+            "they are for launchers.nodes=2 and more (options of sbatch: launchers.slurm_additional_parameters)"
+        )
+    if launchers.nodes > 1 and launchers.kind == "local":
+        raise ConfigError(f"launchers.nodes={launchers.nodes} is for launchers=slurm: this machine is one node")
 
 
 def _allocation(config: SweepConfig) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.cli import EXIT_INTERRUPTED
+from interlace.cli.agents import agents_of_job
 from interlace.cli.measuring import measure
 from interlace.errors import InterlaceError
 from interlace.files import locked, open_sweep_dir, write_json
@@ -18,6 +19,7 @@ from interlace.lanes import Session, session_path, sessions
 from interlace.node import environment_versions, node_name
 from interlace.plan import add_round
 from interlace.records import attempts, is_finished, read_plan, remaining
+from interlace.slurm.nodelist import compact
 from interlace.sweepfile import read_sweep
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from interlace.files import SweepDir
+    from interlace.lane.nodes.remote import AgentCommand
     from interlace.schema import Plan
 
 S_PER_MIN = 60.0
@@ -37,7 +40,7 @@ class RunLane:
     folder: str
 
     def __call__(self) -> int:
-        """Measure what is left of the lane, on this node, within the job's time.
+        """Measure what is left of the lane, on its nodes, within the job's time.
 
         Ends the process with the exit code of a sweep where that is not 0: submitit would take it for a result, and
         SLURM would call the job completed.
@@ -45,25 +48,28 @@ class RunLane:
         _heed_signals()
         sweep_dir = open_sweep_dir(Path(self.folder))
         launchers = read_sweep(sweep_dir).config.launchers
+        others = agents_of_job(os.environ, launchers)
+        nodes = compact([node_name(), *(other.name for other in others)])
         # SLURM's warning comes as early as it was asked for, and up to a minute earlier (sbatch(1), --signal).
         limit_s = launchers.timeout_min * S_PER_MIN - launchers.slurm_signal_delay_s - S_PER_MIN
         started_at = time.time()
         me = Session(
-            os.environ.get("SLURM_JOB_ID", f"pid-{os.getpid()}"), node_name(), sys.executable,
+            os.environ.get("SLURM_JOB_ID", f"pid-{os.getpid()}"), nodes, sys.executable,
             environment_versions(), started_at, started_at + limit_s, restart=_restarts(os.environ),
         )  # fmt: skip
-        if code := _session(sweep_dir, me):
+        if code := _session(sweep_dir, me, others):
             raise SystemExit(code)
         return 0
 
 
-def _session(sweep_dir: SweepDir, me: Session) -> int:
+def _session(sweep_dir: SweepDir, me: Session, others: Sequence[AgentCommand]) -> int:
     """Measure, and write down how it ended, whatever that was; return the exit code of a sweep."""
     path, before, ended, code = session_path(sweep_dir, me.job_id, me.restart), sessions(sweep_dir), "failed", 0
     write_json(path, me)
     try:
         plan = _whole_rounds_only(sweep_dir, before, me)
-        code, _ = measure(sweep_dir, read_sweep(sweep_dir), plan, anywhere=True, ends_at=me.ends_at)
+        sweep = read_sweep(sweep_dir)
+        code, _ = measure(sweep_dir, sweep, plan, anywhere=True, ends_at=me.ends_at, other_nodes=others)
         ended = _ended(sweep_dir, code)
     except InterlaceError as error:
         ended, code = f"failed ({error})", error.exit_code

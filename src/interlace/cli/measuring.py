@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import re
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,21 +18,23 @@ from interlace.extend import extended, stopped_because
 from interlace.files import SweepDir, locked, make_sweep_dir, read_json, write_json
 from interlace.lane.lane import Lane
 from interlace.lane.loop import close_cut_runs, execute
+from interlace.lane.nodes.environ import rank_environ
+from interlace.lane.nodes.node import all_of
+from interlace.lane.nodes.remote import agents, first_address
 from interlace.loaded import LoadedSweep, load
-from interlace.monitor.readings import GpuReadError
 from interlace.monitor.source import open_source
-from interlace.node import fingerprint, gpu_map
+from interlace.node import fingerprint
 from interlace.plan import make_plan
 from interlace.records import remaining
 from interlace.report.console import stdout
 from interlace.report.terminal import TerminalObserver, next_steps, print_analysis
 from interlace.report.written import write_report
-from interlace.source import without_git_variables
 from interlace.sweepfile import write_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from interlace.lane.nodes.remote import AgentCommand, RemoteNode
     from interlace.monitor.readings import GpuSource
     from interlace.schema import Plan, Sweep
     from interlace.settings import Source
@@ -53,12 +53,19 @@ def measured_new(sweep: Sweep) -> tuple[int, LoadedSweep]:
 
 
 def measure(
-    sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = False, ends_at: float | None = None
+    sweep_dir: SweepDir,
+    sweep: Sweep,
+    plan: Plan,
+    *,
+    anywhere: bool = False,
+    ends_at: float | None = None,
+    other_nodes: Sequence[AgentCommand] = (),
 ) -> tuple[int, LoadedSweep]:
     """Measure what is left of a plan, then report. Interrupted or not, what was measured is on disk.
 
     A sweep goes on on the node on which it began, unless `anywhere`; no round is begun that would not be over by
-    `ends_at` (unix seconds). Raises UsageError and SourceError.
+    `ends_at` (unix seconds). `other_nodes` make one lane together with this one. Raises UsageError, SourceError and
+    NodeLostError.
     """
     rounds = len({run.round for run in plan.runs if run.round})
     observer = TerminalObserver(sweep.names, len(plan.runs), rounds)
@@ -70,11 +77,12 @@ def measure(
         gpus = next(iter(monitors.values()))
         held.callback(sweep_dir.state.unlink, missing_ok=True)
         held.callback(observer.close)
-        _same_node(sweep_dir, gpus, anywhere=anywhere)
-        for cut in close_cut_runs(sweep_dir, plan):
+        others = held.enter_context(agents(other_nodes, os.environ, _sources(sweep), sweep_dir.nodes))
+        _same_node(sweep_dir, gpus, others, anywhere=anywhere)
+        for cut in close_cut_runs(sweep_dir, plan, others):
             observer.say(f"{cut.run.id} was cut; it is measured again")
         try:
-            _measure_left(sweep_dir, sweep, plan, monitors, observer, ends_at)
+            _measure_left(sweep_dir, sweep, plan, monitors, others, observer, ends_at)
         except KeyboardInterrupt:
             interrupted = True
             observer.close()
@@ -101,6 +109,7 @@ def _measure_left(
     sweep: Sweep,
     plan: Plan,
     monitors: Mapping[Source, GpuSource],
+    others: tuple[RemoteNode, ...],
     observer: TerminalObserver,
     ends_at: float | None,
 ) -> None:
@@ -110,32 +119,19 @@ def _measure_left(
         return
     with checked_out(sweep, sweep_dir.path, observer.say) as trees:
         gpus = next(iter(monitors.values()))
-        lane = Lane(sweep_dir, sweep, trees, gpus, _environ(gpus), observer, monitors, ends_at)
+        lane = Lane(
+            sweep_dir, sweep, trees, gpus, rank_environ(gpus, os.environ), observer, monitors, ends_at,
+            others=others, address=first_address(others),
+        )  # fmt: skip
         execute(lane, plan, lambda _: extended(load(sweep_dir.path)))
 
 
-OTHERS_RANKS = re.compile(
-    r"(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|LOCAL_(WORLD_)?SIZE|MASTER_(ADDR|PORT)"
-    r"|(TORCHELASTIC|OMPI|PMI|PMIX|MV2_COMM_WORLD|FLUX_TASK|JSM_NAMESPACE|MPI_LOCAL\w*?)_.*|MPI_LOCAL\w*"
-    r"|(HOROVOD|PALS)_(CROSS_|LOCAL_)?(RANK|RANKID|SIZE)"
-)
-"""What a launcher tells its ranks; inherited from the shell it would be taken for our launcher's word."""
-
-
-def _environ(gpus: GpuSource) -> dict[str, str]:
-    """Return the shell's environment without what other launchers and git hooks left, and with the map of GPUs."""
-    try:
-        found = json.dumps(gpu_map(gpus.inventory()))
-    except GpuReadError:
-        found = "[]"
-    clean = {name: value for name, value in os.environ.items() if not OTHERS_RANKS.fullmatch(name)}
-    return {**without_git_variables(clean), "INTERLACE_GPU_MAP": found}
-
-
-def _same_node(sweep_dir: SweepDir, gpus: GpuSource, *, anywhere: bool) -> None:
-    """Write the fingerprint of the node at the start; later, refuse to go on with a sweep that began elsewhere."""
+def _same_node(sweep_dir: SweepDir, gpus: GpuSource, others: Sequence[RemoteNode], *, anywhere: bool) -> None:
+    """Write the fingerprint of every node at the start; later, refuse to go on with a sweep that began elsewhere."""
     now = fingerprint(gpus)
     if not sweep_dir.node.exists():
+        for other, found in zip(others, all_of([one.fingerprint() for one in others]), strict=True):
+            write_json(sweep_dir.nodes / f"{other.name}.json", found)
         write_json(sweep_dir.node, now)
         return
     before = read_json(sweep_dir.node, dict)
@@ -152,7 +148,7 @@ def _remember_noise(sweep_dir: SweepDir) -> None:
     analysis, workload = loaded.analysis, history.workload_key(loaded.sweep.config.workload)
     if analysis.s_run is None or analysis.left:
         return
-    node = history.node_key(read_json(sweep_dir.node, dict))
+    node = history.machine_key(sweep_dir)
     noise = history.Noise(node, workload, history.now(), analysis.s_run, analysis.drift, str(sweep_dir.path))
     word = history.unusual(noise, history.remember(noise, history.history_path()))
     write_json(sweep_dir.noise, {"noise": noise, "unusual": word})

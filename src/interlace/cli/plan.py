@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from interlace.cli.deciding import decide
 from interlace.config import run_hydra
-from interlace.launch import build_launch
+from interlace.launch import Rendezvous, build_launch
 from interlace.plan import FIRST_RUN_GUESS_S, make_plan
 from interlace.report.console import stdout
 from interlace.report.terminal import minutes
@@ -47,10 +47,11 @@ def _submission(sweep: Sweep) -> list[str]:
     launchers = sweep.config.launchers
     if launchers.kind != "slurm":
         return []
-    from interlace.cli.submitting import plan_script  # noqa: PLC0415 (submitit, for SLURM alone)
+    from interlace.cli.submitting import plan_agents, plan_script  # noqa: PLC0415 (submitit, for SLURM alone)
 
     lanes = f"{launchers.lanes} lanes, each of these runs in an order of its own" if launchers.lanes > 1 else "one lane"
-    return ["", f"{lanes}; the job of a lane:", *(f"  {line}" for line in plan_script(sweep).splitlines())]
+    job = [f"{lanes}; the job of a lane:", *(f"  {line}" for line in plan_script(sweep).splitlines())]
+    return ["", *job, *plan_agents(sweep)]
 
 
 def _arms(sweep: Sweep) -> list[str]:
@@ -86,9 +87,15 @@ def _commands(sweep: Sweep, plan: Plan) -> list[str]:
     for arm in sweep.arms:
         run = next(run for run in plan.runs if run.arm == arm.slug and run.round > 0)
         worktree = Path(f"<worktree of {arm.sha[:9]}>") if arm.sha and arm.config.commit else _repo(arm)
-        launch = build_launch(arm, root / run.id, worktree, os.environ)
+        launch = build_launch(arm, root / run.id, worktree, os.environ, _place(sweep.config.launchers.nodes))
         lines += [f"  {arm.name}:", f"    {shlex.join(launch.argv)}"]
     return lines
+
+
+def _place(nodes: int) -> Rendezvous | None:
+    """Return words for what differs from node to node, or is known only when a run starts."""
+    name, port = "<name>", "<free port there>"
+    return Rendezvous(nodes, f"<0 to {nodes - 1}>", name, "<first node>", port) if nodes > 1 else None
 
 
 def _repo(arm: Arm) -> Path | None:

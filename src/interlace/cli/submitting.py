@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
 from dataclasses import replace
@@ -25,6 +26,7 @@ from interlace.report.console import stdout
 from interlace.report.terminal import next_steps, print_analysis
 from interlace.report.written import write_report
 from interlace.slurm.environment import scrubbed
+from interlace.slurm.steps import srun_argv
 from interlace.submission import script, submit
 from interlace.sweepfile import write_sweep
 
@@ -38,8 +40,6 @@ UNSHARED = ("/tmp", "/var/tmp", "/dev/shm", "/run")  # noqa: S108 (to warn of th
 def submitted_new(sweep: Sweep) -> int:
     """Lay out the lanes of a new sweep, submit them and, unless `wait=false`, wait and report."""
     config = sweep.config
-    if config.launchers.nodes > 1:
-        raise UsageError(f"launchers.nodes={config.launchers.nodes}: lanes of several nodes are not there yet; use 1")
     sweep_dir = make_sweep_dir(Path(config.output_dir), sweep.name, datetime.now().astimezone())
     write_sweep(sweep_dir, sweep, make_plan(sweep), __version__)
     lanes = [LaneJob(number, f"lanes/{number}") for number in range(config.launchers.lanes)]
@@ -148,6 +148,15 @@ def report(sweep_dir: SweepDir, states: list[LaneState]) -> int:
             _say(why)
         _say(f"{told(state)}; go on: interlace resume {sweep_dir.path}")
     return exit_code(loaded, _say) or (EXIT_RUN_FAILED if unfinished else 0)
+
+
+def plan_agents(sweep: Sweep) -> list[str]:
+    """Return how a lane of several nodes would start its agents."""
+    launchers = sweep.config.launchers
+    if launchers.nodes == 1:
+        return []
+    command = shlex.join(srun_argv("<id>", "<node>", launchers.slurm_srun_args))
+    return [f"a lane has {launchers.nodes} nodes; on every one but the first it starts its agent:", f"  {command}"]
 
 
 def plan_script(sweep: Sweep) -> str:

@@ -6,6 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlace.schema import gpu_name
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
@@ -64,14 +65,14 @@ def differing_clocks(runs: Sequence[SeenRun], baseline: str) -> dict[str, tuple[
     return {arm: notes for arm, notes in found.items() if notes}
 
 
-def _usual_clocks(runs: Sequence[SeenRun]) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return (arm, GPU UUID) -> its index and the usual SM clock (MHz) of the arm's runs.
+def _usual_clocks(runs: Sequence[SeenRun]) -> dict[tuple[str, str], tuple[str, float]]:
+    """Return (arm, GPU UUID) -> its name and the usual SM clock (MHz) of the arm's runs.
 
     The median; of one or two runs the highest, since what is wrong with a clock makes it low.
     """
     clocks = _by_gpu(runs, lambda gpu: gpu.sm_clock_mhz or None)
-    index = {gpu.uuid: gpu.index for run in runs for gpu in run.gpus}
-    return {key: (index[key[1]], _usual(values, max)) for key, values in clocks.items()}
+    names = {gpu.uuid: gpu_name(gpu) for run in runs for gpu in run.gpus}
+    return {key: (names[key[1]], _usual(values, max)) for key, values in clocks.items()}
 
 
 def _usual_heat(runs: Sequence[SeenRun]) -> dict[tuple[str, str], float]:
@@ -109,9 +110,9 @@ def _usual_holds(runs: Sequence[SeenRun]) -> dict[str, dict[str, float]]:
     }
 
 
-def _clock_reasons(run: SeenRun, usual: Mapping[tuple[str, str], tuple[int, float]]) -> list[str]:
+def _clock_reasons(run: SeenRun, usual: Mapping[tuple[str, str], tuple[str, float]]) -> list[str]:
     apart = [
-        f"GPU {gpu.index} at {gpu.sm_clock_mhz:,.0f} MHz (else {usual[run.arm, gpu.uuid][1]:,.0f})"
+        f"{gpu_name(gpu)} at {gpu.sm_clock_mhz:,.0f} MHz (else {usual[run.arm, gpu.uuid][1]:,.0f})"
         for gpu in run.gpus
         if gpu.sm_clock_mhz and abs(gpu.sm_clock_mhz / usual[run.arm, gpu.uuid][1] - 1.0) > CLOCK_APART
     ]
@@ -120,7 +121,7 @@ def _clock_reasons(run: SeenRun, usual: Mapping[tuple[str, str], tuple[int, floa
 
 def _heat_reasons(run: SeenRun, usual: Mapping[tuple[str, str], float]) -> list[str]:
     hot = [
-        f"GPU {gpu.index} at {gpu.temperature_c:.0f} C (else {usual[run.arm, gpu.uuid]:.0f})"
+        f"{gpu_name(gpu)} at {gpu.temperature_c:.0f} C (else {usual[run.arm, gpu.uuid]:.0f})"
         for gpu in run.gpus
         if gpu.temperature_c is not None and gpu.temperature_c > usual[run.arm, gpu.uuid] + HOTTER_C
     ]
@@ -129,7 +130,7 @@ def _heat_reasons(run: SeenRun, usual: Mapping[tuple[str, str], float]) -> list[
 
 def _held_reasons(run: SeenRun) -> list[str]:
     held = [
-        f"GPU {gpu.index} held by {reason} in {share:.0f} % of its time{_heat(gpu)}"
+        f"{gpu_name(gpu)} held by {reason} in {share:.0f} % of its time{_heat(gpu)}"
         for gpu in run.gpus
         for reason, share in gpu.held_pct.items()
         if reason in SERIOUS and share > SERIOUS_PCT
@@ -144,30 +145,26 @@ def _heat(gpu: GpuSeen) -> str:
 def _other_reasons(run: SeenRun, cpu_limit_pct: float) -> list[str]:
     reasons = []
     if run.foreign:
-        who = [f"pid {one.pid} ({one.name or 'name unknown'}) on GPU {_index(one)}" for one in run.foreign]
+        who = [f"pid {one.pid} ({one.name or 'name unknown'}) on {gpu_name(one)}" for one in run.foreign]
         reasons.append(f"not alone: {first_of(who, SHOWN)}")
     if run.others_cpu_pct is not None and run.others_cpu_pct > cpu_limit_pct:
         reasons.append(f"others used {run.others_cpu_pct:.0f} % of the CPUs")
     return reasons
 
 
-def _index(one: Foreigner) -> str:
-    return one.uuid if one.index is None else str(one.index)
-
-
-def _clock_note(clocks: Mapping[tuple[str, str], tuple[int, float]], arm: str, baseline: str) -> tuple[str, ...]:
+def _clock_note(clocks: Mapping[tuple[str, str], tuple[str, float]], arm: str, baseline: str) -> tuple[str, ...]:
     """Name the GPU whose clock differs most between two arms, where that is more than the limit."""
     apart = [
-        (mhz / clocks[baseline, uuid][1] - 1.0, index, mhz, clocks[baseline, uuid][1])
-        for (name, uuid), (index, mhz) in clocks.items()
+        (mhz / clocks[baseline, uuid][1] - 1.0, gpu, mhz, clocks[baseline, uuid][1])
+        for (name, uuid), (gpu, mhz) in clocks.items()
         if name == arm and (baseline, uuid) in clocks
     ]
     if not apart:
         return ()
-    change, index, mhz, base_mhz = max(apart, key=lambda one: abs(one[0]))
+    change, gpu, mhz, base_mhz = max(apart, key=lambda one: abs(one[0]))
     if abs(change) <= CLOCK_APART:
         return ()
-    clock = f"GPU {index} ran at {mhz:,.0f} MHz, under {baseline} at {base_mhz:,.0f} ({100.0 * change:+.1f} %)"
+    clock = f"{gpu} ran at {mhz:,.0f} MHz, under {baseline} at {base_mhz:,.0f} ({100.0 * change:+.1f} %)"
     return (f"the clock differs: {clock}; a part of the ratio may be the clock's",)
 
 

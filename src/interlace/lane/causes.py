@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from interlace.schema import Cause
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlace.schema import Status
 
 EndedBy = Literal["itself", "timeout", "stall", "grace"]
@@ -44,7 +46,8 @@ KNOWN = (
      "the host ran out of memory"),
     ("shm_exhausted", r"(out of|insufficient) shared memory|killed by signal: Bus error|unable to .*shared memory",
      "shared memory ran out (/dev/shm is too small, or full of what killed runs left)"),
-    ("port_in_use", r"EADDRINUSE|[Aa]ddress already in use", "a port of the rendezvous was taken"),
+    ("port_in_use", r"EADDRINUSE|[Aa]ddress already in use|another process is utilizing it",
+     "a port of the rendezvous was taken"),
     ("nccl_timeout", r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL",
      "a collective timed out: some rank did not take part"),
     ("nccl_error", r"ncclInternalError|ncclSystemError|ncclUnhandledCudaError|NCCL error in|ncclRemoteError",
@@ -83,6 +86,31 @@ def signal_name(returncode: int | None) -> str | None:
         return signal.Signals(number).name
     except ValueError:
         return None
+
+
+AFTERMATH = re.compile(
+    r"Connection (closed|reset|refused)|[Bb]roken pipe|ncclRemoteError|ncclSystemError|remote process|DistNetworkError"
+    r"|RendezvousConnectionError|recvValue failed|sendBytes failed|timed out waiting for"
+)
+"""What ranks say that lost another one: the cause lies with that."""
+
+VAGUE = frozenset({"exit_code", "terminated", "aborted", "nccl_error"})
+
+
+def telling(ends: Sequence[tuple[str, int]]) -> int:
+    """Return which of several nodes' ends (text, return code), first to end first, tells why a run failed.
+
+    A failure somewhere makes ranks elsewhere fail too, often before torchrun has noticed its own.
+    """
+
+    def order(index: int) -> tuple[bool, bool, bool, int]:
+        text, returncode = ends[index]
+        cause = find_cause(text, returncode)
+        if cause is None:
+            return True, True, True, index
+        return False, bool(AFTERMATH.search(cause.message)), cause.code in VAGUE, index
+
+    return min(range(len(ends)), key=order)
 
 
 def root_cause(text: str) -> tuple[int, int] | None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
 from typing import TYPE_CHECKING
 
-import psutil
-
-from interlace import process
 from interlace.errors import UsageError
 from interlace.files import write_json
+from interlace.lane.nodes.local import end_left
+from interlace.lane.nodes.node import all_of
 from interlace.lane.runner import measure
-from interlace.node import node_name
 from interlace.records import attempts, close_cut, free_mib, read_plan, remaining
 
 if TYPE_CHECKING:
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
 
     from interlace.files import SweepDir
     from interlace.lane.lane import Lane
+    from interlace.lane.nodes.node import Node
     from interlace.schema import Plan, Run, RunRecord
 
 LONG_PAUSE_S = 600.0
@@ -56,7 +54,7 @@ def execute(lane: Lane, plan: Plan, extend: Callable[[Plan], Plan] = lambda plan
 
 def _measure_left(lane: Lane, plan: Plan) -> tuple[list[RunRecord], bool]:
     """Measure until nothing is left, or the lane's time does not suffice (False)."""
-    left = _with_burn_in(lane.sweep_dir, plan, remaining(lane.sweep_dir, plan))
+    left = _with_burn_in(lane, plan, remaining(lane.sweep_dir, plan))
     total = len(plan.runs)
     records: list[RunRecord] = []
     for position, run in enumerate(left):
@@ -103,33 +101,30 @@ def _durations_s(sweep_dir: SweepDir) -> dict[str, list[float]]:
     return took
 
 
-def close_cut_runs(sweep_dir: SweepDir, plan: Plan) -> list[RunRecord]:
+def close_cut_runs(sweep_dir: SweepDir, plan: Plan, others: Sequence[Node] = ()) -> list[RunRecord]:
     """End what earlier runs left behind, and give every run that its orchestrator's death cut its record.
 
-    Left-over ranks are known by the marker in their environment, whatever their run's record says.
+    Left-over ranks are known by the marker in their environment, whatever their run's record says; `others` are the
+    lane's nodes beside this one.
     """
     marker = f"{sweep_dir.runs}/"
     left: dict[str, int] = {}
-    for found in process.members(None, marker):
-        with contextlib.suppress(psutil.Error):
-            path = found.environ().get(process.MARKER, "")
-            left[path] = left.get(path, 0) + 1
-    with process.undisturbed():
-        process.end(None, marker)
+    for here in (end_left(marker), *all_of([node.end_left(marker) for node in others])):
+        left |= {path: left.get(path, 0) + count for path, count in here.items()}
     tries = [attempt for run in plan.runs for attempt in attempts(sweep_dir, run)]
     return [close_cut(one, left.get(str(one.path), 0)) for one in tries if one.record is None]
 
 
-def _with_burn_in(sweep_dir: SweepDir, plan: Plan, left: list[Run]) -> list[Run]:
+def _with_burn_in(lane: Lane, plan: Plan, left: list[Run]) -> list[Run]:
     """Put the burn-in run in front again when the last run lies long back, or on another node."""
-    done = [attempt.record for run in plan.runs for attempt in attempts(sweep_dir, run) if attempt.record]
+    done = [attempt.record for run in plan.runs for attempt in attempts(lane.sweep_dir, run) if attempt.record]
     burn_in = [run for run in plan.runs if run.round == 0]
     if not left or not done or not burn_in or left[0] in burn_in:
         return left
     last = max(done, key=lambda record: record.started_at)
     pause_s = time.time() - (last.started_at + last.wall_s)
     places = [record.node for record in sorted(done, key=lambda record: record.started_at) if record.node]
-    moved = bool(places) and places[-1] != node_name()
+    moved = bool(places) and places[-1] != lane.node
     return [*burn_in, *left] if pause_s > LONG_PAUSE_S or moved else left
 
 

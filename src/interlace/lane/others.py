@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import resource
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interlace import process
 from interlace.monitor.foreign import LEAST_LOOKS, foreigners
-from interlace.schema import Cause, Foreigner
+from interlace.schema import Cause, Foreigner, gpu_name
 from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from interlace.gate import GateResult
-    from interlace.monitor.sampler import MonitorResult
-    from interlace.schema import RunRecord
+    from interlace.lane.nodes.node import Ended
+    from interlace.monitor.foreign import Sighting
+    from interlace.schema import GpuSeen, RunRecord
     from interlace.settings import GateConfig
 
 SHOWN = 3
@@ -31,18 +31,34 @@ def children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def others_cpu_pct(record: RunRecord, seen: MonitorResult, own_cpu_s: float) -> float | None:
-    """Return the share of the node's CPUs that was busy and not ours, in percent.
+def others_cpu_pct(record: RunRecord, nodes: Sequence[Ended]) -> float | None:
+    """Return the share of a node's CPUs that was busy and not ours, in percent; of several nodes the highest.
 
     None for a run that was killed: what its processes used was then never accounted to us.
     """
-    if record.status != "ok" or record.returncode != 0 or seen.cpu_busy_pct is None or record.wall_s <= 0:
+    if record.status != "ok" or record.returncode != 0 or record.wall_s <= 0:
         return None
-    own_pct = 100.0 * own_cpu_s / (record.wall_s * (os.cpu_count() or 1))
-    return round(max(0.0, seen.cpu_busy_pct - own_pct), 1)
+    shares = [
+        max(0.0, one.cpu_busy_pct - 100.0 * one.children_cpu_s / (record.wall_s * one.cpus))
+        for one in nodes
+        if one.cpu_busy_pct is not None
+    ]
+    return round(max(shares), 1) if shares else None
 
 
-def foreigners_of(seen: MonitorResult, placements: Sequence[Mapping[str, Any]]) -> tuple[Foreigner, ...]:
+class Seen(Protocol):
+    """What these judgements need of a monitor's result."""
+
+    @property
+    def gpus(self) -> tuple[GpuSeen, ...]:
+        """What each GPU did."""
+
+    @property
+    def sightings(self) -> tuple[Sighting, ...]:
+        """Who was on them."""
+
+
+def foreigners_of(seen: Seen, placements: Sequence[Mapping[str, Any]]) -> tuple[Foreigner, ...]:
     """Return the compute processes on the GPUs that were not of this run."""
     gpus = [(rank.get("binding") or {}).get("gpu") or {} for rank in placements]
     own_ranks = Counter(str(gpu["uuid"]) for gpu in gpus if gpu.get("uuid"))
@@ -63,7 +79,7 @@ def with_those_at_the_gate(foreign: tuple[Foreigner, ...], gate: GateResult) -> 
     return (*foreign, *there)
 
 
-def crowded(seen: MonitorResult) -> tuple[str, ...]:
+def crowded(seen: Seen) -> tuple[str, ...]:
     """Say on which GPUs more than one process of ours computed: their peak memory holds more than one rank."""
     own = Counter(one.uuid for one in seen.sightings if one.owner == "own" and one.looks >= LEAST_LOOKS)
     index_of = {gpu.uuid: gpu.index for gpu in seen.gpus}
@@ -87,7 +103,7 @@ def disturbed(record: RunRecord, gate: GateConfig) -> RunRecord:
 
 def told(one: Foreigner) -> str:
     """Write one foreign process: `pid 4711 (python) on GPU 3 from 12 to 80 s, 10.2 GiB`."""
-    where = f"GPU {one.uuid if one.index is None else one.index}"
+    where = gpu_name(one)
     memory = "" if one.used_mib is None else f", {one.used_mib / MIB_PER_GIB:.1f} GiB"
     name = one.name or "name unknown"
     return f"pid {one.pid} ({name}) on {where} from {one.first_s:.0f} to {one.last_s:.0f} s{memory}"

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interlace.lane.runlog import read_ranks
+from interlace.lane.ranks import read_ranks
 from interlace.rank.numa import parse_cpulist
 from interlace.wording import first_of, sharing
 
@@ -47,12 +47,18 @@ class Running:
 
 
 class Proof:
-    """Reads the ranks of a run back twice: at its first step, and past the middle of its window."""
+    """Reads the ranks of a run back twice: at its first step, and past the middle of its window.
 
-    def __init__(self, run_dir: Path, window: Sequence[int], proc: Path = Path("/proc")) -> None:
+    In a lane of several nodes `node` is this one: ranks of the others are not to be found here.
+    """
+
+    def __init__(
+        self, run_dir: Path, window: Sequence[int], proc: Path = Path("/proc"), *, node: str | None = None
+    ) -> None:
         self._run_dir = run_dir
+        self._node = node
         self._proc = proc
-        self._due = [1, (window[0] + window[1]) // 2]
+        self._due = due(window)
         self._found: dict[int, Running] = {}
 
     def at(self, step: int) -> None:
@@ -60,7 +66,7 @@ class Proof:
         if not self._due or step < self._due[0]:
             return
         self._due = [due for due in self._due if due > step]
-        for rank in read_ranks(self._run_dir):
+        for rank in self._ranks():
             with contextlib.suppress(OSError, ValueError, KeyError):
                 self._found[int(rank["rank"])] = running(int(rank["pid"]), step, self._proc)
 
@@ -71,13 +77,21 @@ class Proof:
             other = computing.get(one.pid)
             if other is None or (one.used_mib or 0.0) > (other.used_mib or 0.0):
                 computing[one.pid] = one
-        return [self._placement(rank, computing) for rank in read_ranks(self._run_dir)]
+        return [self._placement(rank, computing) for rank in self._ranks()]
+
+    def _ranks(self) -> list[dict[str, Any]]:
+        return [rank for rank in read_ranks(self._run_dir) if self._node in (None, rank.get("node"))]
 
     def _placement(self, rank: dict[str, Any], computing: Mapping[int, Sighting]) -> dict[str, Any]:
         found = self._found.get(int(rank.get("rank") or 0))
         on_gpu = computing.get(int(rank.get("pid") or 0))
         seen = {**asdict(found), "gpu_uuid": on_gpu.uuid if on_gpu else None} if found else None
         return {**rank, "running": seen}
+
+
+def due(window: Sequence[int]) -> list[int]:
+    """Return the steps from which on ranks are read back: once they all make steps, and once they are at it."""
+    return [1, (window[0] + window[1]) // 2]
 
 
 def running(pid: int, step: int, proc: Path = Path("/proc")) -> Running:
@@ -132,13 +146,13 @@ def doubts(placements: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _crowds(placements: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say which ranks share fewer CPUs than they and their loader workers are."""
-    sharing: dict[str, list[Mapping[str, Any]]] = {}
+    """Say which ranks of a node share fewer CPUs than they and their loader workers are."""
+    sharing: dict[tuple[str | None, str], list[Mapping[str, Any]]] = {}
     for rank in placements:
         if rank.get("running"):
-            sharing.setdefault(rank["running"]["cpus_allowed"], []).append(rank)
+            sharing.setdefault((rank.get("node"), rank["running"]["cpus_allowed"]), []).append(rank)
     found = []
-    for mask, ranks in sharing.items():
+    for (_, mask), ranks in sharing.items():
         cpus, workers = len(parse_cpulist(mask)), sum(rank["running"]["workers"] for rank in ranks)
         if workers and len(ranks) + workers > cpus:
             names = first_of([f"rank {rank.get('rank')}" for rank in ranks], SHOWN)

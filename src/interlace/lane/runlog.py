@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -12,11 +11,14 @@ from interlace.errors import InterlaceError
 from interlace.lane.causes import TAIL_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from interlace.settings import MeasureConfig
     from interlace.steplog import StepLog
+
+
+STREAMS = ("stderr.log", "stdout.log")
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,24 @@ class Found:
     why_not: str | None = None
 
 
+def see_anew(run_dir: Path) -> None:
+    """Have a shared disk show what other nodes wrote: NFS keeps lists of files for up to a minute.
+
+    A change of one's own to a folder makes its list stale (nfs(5), "Directory entry caching").
+    """
+    for folder in (run_dir / "steps", run_dir / "ranks", *(run_dir / "nodes").glob("*")):
+        mark = folder / ".seen"
+        mark.touch()
+        mark.unlink()
+
+
 def step_sources(run_dir: Path, log: Path | None) -> list[Path]:
-    """List where steps may stand, best first: the named log, the recorder's folder, the captured output."""
+    """List where steps may stand, best first: the named log, the recorder's folder, the output of all nodes."""
     if log is not None:
         return [log]
     recorder = [run_dir / "steps"] if any((run_dir / "steps").glob("rank-*.jsonl")) else []
-    return [*recorder, run_dir / "stderr.log", run_dir / "stdout.log"]
+    others = [node / name for node in sorted((run_dir / "nodes").glob("*")) for name in STREAMS]
+    return [*recorder, *(run_dir / name for name in STREAMS), *others]
 
 
 def refuse_old_log(log: Path | None) -> str | None:
@@ -53,7 +67,10 @@ def keep_log(log: Path | None, run_dir: Path) -> Path | None:
 
 
 def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Found:
-    """Read the step series from the first source that has one; of the two streams, from the fuller."""
+    """Read the step series from the first source that has one; of the two streams, from the fuller.
+
+    Streams of several nodes that hold different ranks are put together.
+    """
     sources = step_sources(run_dir, log)
     found: list[Found] = []
     failures: list[str] = []
@@ -67,7 +84,31 @@ def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -
             break
     if not found:
         return Found(None, None, " | ".join(failures))
-    return max(found, key=lambda one: len(one.log.frame) if one.log else 0)
+    return _together(found)
+
+
+def _together(found: Sequence[Found]) -> Found:
+    """Take the fullest source; with it those of other nodes whose ranks, each named in the log, are not in it."""
+    best, *others = sorted(found, key=lambda one: -len(one.log.frame) if one.log else 0)
+    folders = {best.path.parent} if best.path else set()
+    for other in others:
+        if best.log is None or other.log is None or other.path is None or other.path.parent in folders:
+            continue
+        ranks = [set(one.log.frame["rank"]) for one in (best, other) if one.log]
+        if ranks[1] and min(ranks[0] | ranks[1]) >= 0 and not ranks[0] & ranks[1]:
+            best = replace(best, log=_joined(best.log, other.log))
+            folders.add(other.path.parent)
+    return best
+
+
+def _joined(one: StepLog, other: StepLog) -> StepLog:
+    import pandas as pd  # noqa: PLC0415 (a log's frame; loaded with the reader)
+
+    frame = pd.concat([one.frame, other.frame]).sort_values(["rank", "step"], ignore_index=True)
+    return replace(
+        one, frame=frame, cumulative=one.cumulative and other.cumulative, ended=one.ended and other.ended,
+        notes=tuple(dict.fromkeys((*one.notes, *other.notes))), errors=(*one.errors, *other.errors),
+    )  # fmt: skip
 
 
 def _from_one(log: StepLog) -> StepLog:
@@ -92,12 +133,6 @@ def step_counter(run_dir: Path, measure: MeasureConfig, log: Path | None = None)
     return count
 
 
-def read_ranks(run_dir: Path) -> list[dict[str, Any]]:
-    """Read what each rank's wrapper found and bound, in the order of ranks."""
-    ranks = [json.loads(path.read_text()) for path in (run_dir / "ranks").glob("rank-*.json")]
-    return sorted(ranks, key=lambda rank: int(rank.get("rank") or 0))
-
-
 def world_size(ranks: list[dict[str, Any]], log: StepLog | None) -> int | None:
     """Return how many ranks there really were: the most that the wrappers, the log's own word or its rows show."""
     found = [len(ranks), *(int(rank.get("world_size") or 1) for rank in ranks)] if ranks else []
@@ -109,8 +144,8 @@ def world_size(ranks: list[dict[str, Any]], log: StepLog | None) -> int | None:
 
 
 def tail_text(run_dir: Path) -> str:
-    """Return the ends of both streams, the error stream last."""
-    return "\n".join(_tail(run_dir / name) for name in ("stdout.log", "stderr.log"))
+    """Return the ends of both streams, the error stream last; of another node its own folder's."""
+    return "\n".join(_tail(run_dir / name) for name in reversed(STREAMS))
 
 
 def _tail(path: Path) -> str:

@@ -4,40 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlace import process
-from interlace.errors import InterlaceError, LaunchError, UsageError
-from interlace.files import read_json, write_json, write_text
-from interlace.gate import wait_until_idle
+from interlace.errors import InterlaceError, NodeLostError, UsageError
+from interlace.files import read_json, write_json
 from interlace.lane.causes import RETRYABLE, Ending, judge
-from interlace.lane.others import (
-    children_cpu_s,
-    crowded,
-    disturbed,
-    foreigners_of,
-    others_cpu_pct,
-    with_those_at_the_gate,
-)
-from interlace.lane.proof import Proof, doubts
-from interlace.lane.runlog import (
-    Found,
-    find_steps,
-    keep_log,
-    read_ranks,
-    refuse_old_log,
-    step_counter,
-    tail_text,
-    world_size,
-)
+from interlace.lane.nodes.node import all_of
+from interlace.lane.nodes.together import Ranks, end_all, through_the_gates
+from interlace.lane.noted import end_of, with_nodes
+from interlace.lane.others import disturbed
+from interlace.lane.prepared import prepare
+from interlace.lane.ranks import read_ranks
+from interlace.lane.runlog import Found, find_steps, keep_log, refuse_old_log, see_anew, step_counter, world_size
 from interlace.lane.watch import Limits, Watched, watch
-from interlace.launch import build_launch, command_script
-from interlace.monitor.foreign import Sightings
-from interlace.monitor.sampler import Monitor
-from interlace.monitor.samples import write_samples
-from interlace.node import node_name
 from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
 from interlace.stats import describe
@@ -48,16 +29,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
-    from interlace.gate import GateResult
     from interlace.lane.lane import Lane
-    from interlace.launch import Launch
-    from interlace.monitor.sampler import MonitorResult
+    from interlace.lane.nodes.node import Ended, Node
+    from interlace.lane.nodes.together import Gates
+    from interlace.lane.prepared import Prepared
     from interlace.schema import Arm, Run, StepSummary
     from interlace.settings import SweepConfig
     from interlace.steplog import StepLog
 
 RETRIES = 2
 """How often a run is started anew for a cause that has nothing to do with it (a port that was taken)."""
+
+CANCELLED_S = 2.0
+"""A job that is cancelled loses its agents a moment before it is told itself: then it was no node that was lost."""
 
 
 @dataclass(frozen=True)
@@ -92,106 +76,113 @@ def _told_when_unwritable(lane: Lane, run: Run) -> Iterator[None]:
         ) from error
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """How the programs of a run ended: `codes` of those that ended by themselves, by node, the first to end first."""
+
+    watched: Watched
+    codes: dict[str, int]
+    ended: list[Ended]
+
+
 def _attempt(lane: Lane, run: Run) -> RunRecord:
-    began_s, own_began_s, children_s = time.monotonic(), time.process_time(), children_cpu_s()
     number, run_dir = make_run_dir(lane.sweep_dir, run)
-    arm = lane.arm(run)
-    started_at = time.time()
+    began_at = time.time()
     try:
-        gate = _through_the_gate(lane, arm, run_dir)
-        if not gate.ok:
-            return _refused(run, number, run_dir, gate)
-        launch = _prepare(lane, arm, run_dir)
-        if why := refuse_old_log(launch.log):
-            return _not_started(run, number, run_dir, why)
-        started_at, started_s = time.time(), time.monotonic()
-        proof = Proof(run_dir, arm.config.measure.window)
-        watched, returncode, stubborn, seen = _run(lane, run, number, run_dir, launch, gate, proof)
+        try:
+            return _measured(lane, run, number, run_dir)
+        except NodeLostError:
+            time.sleep(CANCELLED_S)
+            raise
     except KeyboardInterrupt:
-        keep_log(_log_of(run_dir), run_dir)
-        write_record(run_dir, _interrupted(run, number, started_at))
+        cause = Cause("interrupted", "Interlace was asked to stop while this run was on, or waited")
+        _cut_off(run_dir, RunRecord(run, number, "interrupted", began_at, 0.0, None, cause))
         raise
+    except NodeLostError as lost:
+        cause = Cause("node_lost", str(lost))
+        _cut_off(run_dir, RunRecord(run, number, "failed", began_at, 0.0, None, cause, node=lane.node))
+        raise NodeLostError(
+            f"{lost}; {run.id} failed by it, and the lane ends; resume goes on from there, with all its nodes"
+        ) from lost
+
+
+def _measured(lane: Lane, run: Run, number: int, run_dir: Path) -> RunRecord:
+    began_s, own_began_s = time.monotonic(), time.process_time()
+    arm, nodes = lane.arm(run), lane.nodes()
+    gates = through_the_gates(nodes, arm.config.gate, lane.observer.waiting)
+    if (evidence := gates.evidence) is not None:
+        write_json(run_dir / "gate.json", evidence)
+    if not gates.ok:
+        return _refused(run, number, run_dir, gates)
+    prepared = prepare(lane, arm, run_dir, nodes)
+    if why := refuse_old_log(prepared.log):
+        return _not_started(run, number, run_dir, why)
+    started_at, started_s = time.time(), time.monotonic()
+    outcome = _run(lane, run, number, run_dir, prepared, nodes)
     wall_s = time.monotonic() - started_s
-    record = _read(arm, run, run_dir, launch, watched, returncode)
+    record = _read(arm, run, run_dir, prepared.log, nodes, outcome)
     record = replace(
-        record, attempt=number, started_at=started_at, wall_s=wall_s, gate_wait_s=gate.waited_s, node=node_name()
+        record, attempt=number, started_at=started_at, wall_s=wall_s, gate_wait_s=gates.waited_s, node=lane.node
     )
-    others_pct = others_cpu_pct(record, seen, children_cpu_s() - children_s)
-    record = _with_node(replace(record, others_cpu_pct=others_pct), run_dir, proof, seen)
-    record = replace(record, foreign=with_those_at_the_gate(record.foreign, gate))
-    record = replace(record, notes=(*record.notes, *_gate_notes(gate, stubborn)))
-    record = disturbed(record, arm.config.gate)
-    own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gate.waited_s)
-    return _persist(run_dir, record, seen, own)
+    record = disturbed(with_nodes(record, run_dir, nodes, gates, outcome.ended), arm.config.gate)
+    own = Took(time.process_time() - own_began_s, time.monotonic() - began_s - wall_s - gates.waited_s)
+    return _persist(run_dir, record, nodes, own)
 
 
-def _through_the_gate(lane: Lane, arm: Arm, run_dir: Path) -> GateResult:
-    """Wait for an empty node and write down the evidence; remember how little memory an empty GPU shows."""
-    config = arm.config.gate
-    gate = wait_until_idle(config, lane.gpus, on_wait=lane.observer.waiting, empty_mib=lane.empty_mib)
-    if gate.evidence is not None:
-        write_json(run_dir / "gate.json", asdict(gate))
-    if gate.ok and not gate.reasons:
-        for uuid, used_mib in gate.idle_mib.items():
-            if used_mib is not None:
-                lane.empty_mib[uuid] = min(used_mib, lane.empty_mib.get(uuid, used_mib))
-    return gate
+def _cut_off(run_dir: Path, record: RunRecord) -> None:
+    """Keep the log and write the record of a run that was cut off, unless it had one already."""
+    path = run_dir / "started.json"
+    started = read_json(path, Started) if path.is_file() else None
+    if started is not None:
+        keep_log(Path(started.log) if started.log else None, run_dir)
+        record = replace(record, started_at=started.started_at)
+    if not (run_dir / "record.json").exists():
+        write_record(run_dir, replace(record, wall_s=time.time() - record.started_at))
 
 
-def _log_of(run_dir: Path) -> Path | None:
-    """Return the log that a run was writing when it was stopped; None where it had not started, or writes none."""
-    started = run_dir / "started.json"
-    log = read_json(started, Started).log if started.is_file() else None
-    return Path(log) if log else None
-
-
-def _refused(run: Run, number: int, run_dir: Path, gate: GateResult) -> RunRecord:
-    message = f"the node was not empty after {gate.waited_s:.0f} s: {'; '.join(gate.reasons)}"
+def _refused(run: Run, number: int, run_dir: Path, gates: Gates) -> RunRecord:
+    message = f"the node was not empty after {gates.waited_s:.0f} s: {'; '.join(gates.reasons)}"
     record = RunRecord(
-        run, number, "disturbed", time.time(), 0.0, None, Cause("gate", message), gate_wait_s=gate.waited_s
+        run, number, "disturbed", time.time(), 0.0, None, Cause("gate", message), gate_wait_s=gates.waited_s
     )
     write_record(run_dir, record)
     return record
 
 
-def _prepare(lane: Lane, arm: Arm, run_dir: Path) -> Launch:
-    """Write down all that the run is made of, before it starts."""
-    launch = build_launch(arm, run_dir, lane.worktrees[arm.slug], lane.environ)
-    for name, text in launch.files.items():
-        write_text(run_dir / name, text)
-    write_text(run_dir / "command.sh", command_script(launch), executable=True)
-    write_json(run_dir / "env.json", launch.env)
-    write_json(run_dir / "config.json", arm.config)
-    return launch
+def _run(lane: Lane, run: Run, number: int, run_dir: Path, prepared: Prepared, nodes: Sequence[Node]) -> Outcome:
+    """Run and watch, with the monitors on; however it ends, nothing of the run stays on any node."""
+    ranks = Ranks(nodes)
+    try:
+        begun = all_of([node.start(spec) for node, spec in zip(nodes, prepared.specs, strict=True)])
+        refused = [f"{node.name}: {one.cannot_start}" for node, one in zip(nodes, begun, strict=True) if not one.pid]
+        if refused:
+            text = refused[0] if len(nodes) > 1 else str(begun[0].cannot_start)
+            watched = Watched("itself", cannot_start=text)
+        else:
+            log = str(prepared.log) if prepared.log else None
+            write_json(run_dir / "started.json", Started(run, number, begun[0].pid or 0, begun[0].started_at, log))
+            watched = _watch(lane, run, run_dir, prepared, ranks, nodes)
+    except BaseException:
+        end_all(nodes)
+        raise
+    ended, lost = end_all(nodes)
+    if lost is not None:
+        raise lost
+    return Outcome(watched, ranks.codes, ended)
 
 
-def _run(
-    lane: Lane, run: Run, number: int, run_dir: Path, launch: Launch, gate: GateResult, proof: Proof
-) -> tuple[Watched, int | None, list[int], MonitorResult]:
-    """Run and watch, with the monitor on: how it ended, its return code, what would not end, what was sampled."""
+def _watch(
+    lane: Lane, run: Run, run_dir: Path, prepared: Prepared, ranks: Ranks, nodes: Sequence[Node]
+) -> Watched:  # fmt: skip
     config = lane.arm(run).config
     limits = Limits(config.measure.timeout_s, config.measure.stall_s, config.measure.grace_s, config.workload.steps)
-    count = step_counter(run_dir, config.measure, launch.log)
-    env = {**lane.environ, **launch.env}
-    sightings = Sightings(lambda pid: process.owner_of(pid, str(run_dir)))
-    source = lane.monitors.get(config.monitor.source, lane.gpus)
-    monitor = Monitor(source, config.monitor.interval_s, idle_mib=gate.idle_mib or None, sightings=sightings)
 
     def progress(steps_seen: int, elapsed_s: float) -> None:
-        proof.at(steps_seen)
+        for node in nodes:
+            node.look(steps_seen)
         lane.observer.progress(steps_seen, elapsed_s)
 
-    monitor.start()
-    try:
-        with process.running(launch.argv, env, launch.cwd, run_dir / "stdout.log", run_dir / "stderr.log") as child:
-            log = str(launch.log) if launch.log else None
-            write_json(run_dir / "started.json", Started(run, number, child.popen.pid, child.started_at, log))
-            watched = watch(child, limits, count, progress)
-    except LaunchError as error:
-        return Watched("itself", cannot_start=str(error)), None, [], monitor.stop()
-    finally:
-        seen = monitor.stop()
-    return watched, child.popen.returncode, child.stubborn, seen
+    return watch(ranks.over, limits, step_counter(run_dir, config.measure, prepared.log), progress)
 
 
 def _not_started(run: Run, number: int, run_dir: Path, why: str) -> RunRecord:
@@ -200,18 +191,21 @@ def _not_started(run: Run, number: int, run_dir: Path, why: str) -> RunRecord:
     return record
 
 
-def _interrupted(run: Run, number: int, started_at: float) -> RunRecord:
-    cause = Cause("interrupted", "Interlace was asked to stop while this run was on, or waited")
-    return RunRecord(run, number, "interrupted", started_at, time.time() - started_at, None, cause)
-
-
-def _read(arm: Arm, run: Run, run_dir: Path, launch: Launch, watched: Watched, returncode: int | None) -> RunRecord:
+def _read(
+    arm: Arm, run: Run, run_dir: Path, log: Path | None, nodes: Sequence[Node], outcome: Outcome
+) -> RunRecord:  # fmt: skip
     """Read what the run left, and judge it. What the record says of time and the node is filled in afterwards."""
-    log = keep_log(launch.log, run_dir)
-    found = find_steps(run_dir, arm.config.measure, log)
+    if len(nodes) > 1:
+        see_anew(run_dir)
+    found = find_steps(run_dir, arm.config.measure, keep_log(log, run_dir))
     ranks = read_ranks(run_dir)
-    ending = _ending(arm.config, run_dir, watched, returncode, found, ranks)
+    text, returncode, where = end_of(run_dir, nodes, outcome.codes, outcome.ended)
+    if outcome.watched.cannot_start:  # on one node of several, perhaps
+        returncode = None
+    ending = _ending(arm.config, len(nodes), outcome.watched, returncode, text, found, ranks)
     status, cause, notes = judge(ending)
+    if cause is not None and where is not None:
+        cause = replace(cause, message=f"on {where}: {cause.message}", node=where)
     steps, step_notes = _summary(arm.config, found.log, wanted=status == "ok")
     if found.log is not None:
         write_steps(run_dir, found.log.frame)
@@ -225,20 +219,20 @@ def _read(arm: Arm, run: Run, run_dir: Path, launch: Launch, watched: Watched, r
 
 
 def _ending(
-    config: SweepConfig, run_dir: Path, watched: Watched, returncode: int | None, found: Found,
+    config: SweepConfig, nodes: int, watched: Watched, returncode: int | None, text: str, found: Found,
     ranks: list[dict[str, Any]],
 ) -> Ending:  # fmt: skip
     log = found.log
     return Ending(
         returncode=returncode,
         ended_by=watched.ended_by,
-        text=watched.cannot_start or tail_text(run_dir),
+        text=watched.cannot_start or text,
         steps_seen=int(log.frame["step"].nunique()) if log is not None else 0,
         last_step=int(slowest_rank(log.frame)["step"].max()) if log is not None and len(log.frame) else 0,
         steps_asked=config.workload.steps,
         window_last=config.measure.window[1],
         end_marker=log is not None and log.ended,
-        world_asked=config.ranks.nproc_per_node or None,
+        world_asked=config.ranks.nproc_per_node * nodes or None,
         world_found=world_size(ranks, log),
         launcher=config.ranks.kind,
         limit_s=watched.limit_s,
@@ -249,24 +243,6 @@ def _ending(
 def _told(log: StepLog, world: int | None) -> list[str]:
     """Leave out that a log does not say whose times it has where there is one rank only."""
     return [note for note in log.notes if world != 1 or not note.startswith("rank_unknown")]
-
-
-def _with_node(record: RunRecord, run_dir: Path, proof: Proof, seen: MonitorResult) -> RunRecord:
-    """Add what the monitor saw and where the ranks were found; a run that failed has other worries than its place."""
-    placements = proof.placements(seen.sightings)
-    write_json(run_dir / "placement.json", placements)
-    notes = (*seen.notes, *crowded(seen), *(doubts(placements) if record.status == "ok" else ()))
-    return replace(
-        record, gpus=seen.gpus, foreign=foreigners_of(seen, placements), cpu_busy_pct=seen.cpu_busy_pct,
-        notes=(*record.notes, *notes),
-    )  # fmt: skip
-
-
-def _gate_notes(gate: GateResult, stubborn: Sequence[int]) -> list[str]:
-    notes = [f"gate passed over: {reason}" for reason in gate.reasons]
-    if stubborn:
-        notes.append(f"processes that could not be ended: {', '.join(map(str, stubborn))}")
-    return notes
 
 
 def _summary(config: SweepConfig, log: StepLog | None, *, wanted: bool) -> tuple[StepSummary | None, Sequence[str]]:
@@ -280,9 +256,9 @@ def _summary(config: SweepConfig, log: StepLog | None, *, wanted: bool) -> tuple
     return seen.summary, seen.notes
 
 
-def _persist(run_dir: Path, record: RunRecord, seen: MonitorResult, own: Took) -> RunRecord:
+def _persist(run_dir: Path, record: RunRecord, nodes: Sequence[Node], own: Took) -> RunRecord:
     """Persist before anything is shown; the record comes last and makes the run finished."""
-    write_samples(run_dir / "monitor.parquet", seen)
+    all_of([node.keep() for node in nodes])
     final = replace(record, own_cpu_s=round(own.cpu_s, 4), own_wall_s=round(own.wall_s, 4))
     write_record(run_dir, final)
     return final

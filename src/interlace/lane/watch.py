@@ -6,8 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from interlace import process
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -37,12 +35,15 @@ class Watched:
 
 
 def watch(
-    child: process.Child, limits: Limits, count: Callable[[], int], on_progress: Callable[[int, float], None]
+    over: Callable[[float], bool], limits: Limits, count: Callable[[], int], on_progress: Callable[[int, float], None]
 ) -> Watched:
-    """Wait until the run ends or a limit is passed. `count` returns the steps seen so far. Ends nothing itself."""
+    """Wait until the run ends or a limit is passed. Ends nothing itself.
+
+    `over` sleeps so many seconds at most and tells whether the run has ended; `count` returns the steps seen so far.
+    """
     started = news_at = time.monotonic()
     seen = 0
-    while process.wait(child, TICK_S) is None:
+    while not over(TICK_S):
         now = time.monotonic()
         if (steps := count()) > seen:
             seen, news_at = steps, now

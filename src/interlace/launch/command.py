@@ -15,6 +15,7 @@ from interlace.source import pythonpath
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from interlace.launch.rendezvous import Rendezvous
     from interlace.schema import Arm
     from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
 
@@ -36,10 +37,16 @@ class Launch:
     cwd: Path
     files: dict[str, str]
     log: Path | None = None
+    at: Rendezvous | None = None
 
 
-def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mapping[str, str]) -> Launch:
-    """Build one run of an arm. `environ` is the calling shell's; only what we set on top comes back in `env`."""
+def build_launch(
+    arm: Arm, run_dir: Path, worktree: Path | None, environ: Mapping[str, str], at: Rendezvous | None = None
+) -> Launch:
+    """Build one run of an arm. `environ` is the calling shell's; only what we set on top comes back in `env`.
+
+    `at` says which node of several this is; None where the run has one node.
+    """
     config = arm.config
     python = config.workload.python or sys.executable
     places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
@@ -47,13 +54,13 @@ def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mappin
         raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
     _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
-    argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir)
+    argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir, at)
     cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
     log = cwd / _fill(config.measure.log, places) if config.measure.log else None
     caches = run_dir.parent.parent / "caches" / arm.slug
-    env = {**_run_env(config, run_dir, caches), **arm_env(config, worktree, environ)}
+    env = {**_run_env(config, run_dir, caches), **_node_env(config.ranks, at), **arm_env(config, worktree, environ)}
     env["INTERLACE_OMP_BY"] = omp_threads_by(config, environ)
-    return Launch(argv, env, cwd, files, log)
+    return Launch(argv, env, cwd, files, log, at)
 
 
 def rank_command(workload: WorkloadConfig, python: str, places: Mapping[str, str]) -> tuple[str, ...]:
@@ -96,6 +103,22 @@ def _run_env(config: SweepConfig, run_dir: Path, caches: Path) -> dict[str, str]
         "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
         "TRITON_CACHE_DIR": str(caches / "triton"),
     }
+
+
+def _node_env(ranks: RanksConfig, at: Rendezvous | None) -> dict[str, str]:
+    """Return what tells the ranks on which of several nodes they are; launchers work out the rest themselves.
+
+    Under `plain` the command runs once on each node and is told what it needs to start its own ranks there; a single
+    process is a rank itself.
+    """
+    if at is None:
+        return {}
+    env = {"INTERLACE_NODE": at.name}
+    if ranks.kind == "plain":
+        env |= {"NNODES": str(at.nodes), "NODE_RANK": at.node, "MASTER_ADDR": at.address, "MASTER_PORT": at.port}
+        if ranks.nproc_per_node == 1:
+            env |= {"RANK": at.node, "WORLD_SIZE": str(at.nodes), "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    return env
 
 
 def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
@@ -164,21 +187,28 @@ def _tool(python: str, script: str, module: str) -> tuple[str, ...]:
 
 
 def _accelerate(
-    ranks: RanksConfig, python: str, command: tuple[str, ...], run_dir: Path
+    ranks: RanksConfig, python: str, command: tuple[str, ...], run_dir: Path, at: Rendezvous | None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """`accelerate launch`, with a configuration file of ours so that the user's default one cannot leak in.
 
     --multi_gpu is what starts several processes, also without GPUs (--cpu silently starts one); port 0 lets
-    accelerate pick a free one.
+    accelerate pick a free one, which the nodes of several could not know of each other.
     """
-    several = ranks.nproc_per_node > 1
+    nodes = at.nodes if at else 1
+    world = ranks.nproc_per_node * nodes
+    several = world > 1
     own = run_dir / "accelerate.yaml"
     kind = "MULTI_GPU" if several else "NO"
     text = (
-        f"compute_environment: LOCAL_MACHINE\ndistributed_type: '{kind}'\nnum_machines: 1\n"
-        f"num_processes: {ranks.nproc_per_node}\nmixed_precision: '{ranks.mixed_precision}'\n"
+        f"compute_environment: LOCAL_MACHINE\ndistributed_type: '{kind}'\nnum_machines: {nodes}\n"
+        f"num_processes: {world}\nmixed_precision: '{ranks.mixed_precision}'\n"
     )
-    explicit = ["--num_machines=1", f"--num_processes={ranks.nproc_per_node}", "--main_process_port=0"]
+    explicit = [f"--num_machines={nodes}", f"--num_processes={world}"]
+    if at is None:
+        explicit += ["--main_process_port=0"]
+    else:
+        explicit += [f"--machine_rank={at.node}", f"--main_process_ip={at.address}", f"--main_process_port={at.port}"]
+        explicit += ["--same_network", "--rdzv_backend=static"]
     if ranks.config_file is None:
         explicit += [f"--mixed_precision={ranks.mixed_precision}", "--dynamo_backend=no"]
         explicit += ["--multi_gpu"] if several else []
@@ -191,11 +221,17 @@ def _accelerate(
 
 
 def _torchrun(
-    ranks: RanksConfig, python: str, command: tuple[str, ...], _run_dir: Path
+    ranks: RanksConfig, python: str, command: tuple[str, ...], _run_dir: Path, at: Rendezvous | None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
-    """`torchrun --standalone` finds a free port itself; --master-port=0 would hang."""
+    """`torchrun --standalone` finds a free port itself; --master-port=0 would hang.
+
+    Several nodes meet statically: c10d would number them in the order in which they come.
+    """
+    where = ("--standalone", "--nnodes=1") if at is None else (
+        f"--nnodes={at.nodes}", f"--node-rank={at.node}", f"--master-addr={at.address}", f"--master-port={at.port}",
+    )  # fmt: skip
     argv = (
-        *_tool(python, "torchrun", "torch.distributed.run"), "--standalone", "--nnodes=1",
+        *_tool(python, "torchrun", "torch.distributed.run"), *where,
         f"--nproc-per-node={ranks.nproc_per_node}", *ranks.args, "--no-python",
         sys.executable, *WRAPPER, *command,
     )  # fmt: skip
@@ -203,7 +239,7 @@ def _torchrun(
 
 
 def _plain(
-    ranks: RanksConfig, _python: str, command: tuple[str, ...], _run_dir: Path
+    ranks: RanksConfig, _python: str, command: tuple[str, ...], _run_dir: Path, _at: Rendezvous | None
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """Return the command itself; as a single process it goes through the wrapper like any rank."""
     if ranks.nproc_per_node == 1:
@@ -216,21 +252,3 @@ STARTERS: dict[str, Callable[..., tuple[tuple[str, ...], dict[str, str]]]] = {
     "torchrun": _torchrun,
     "plain": _plain,
 }
-
-
-def command_script(launch: Launch) -> str:
-    """Write the run as a script that repeats it by hand, into a new folder: the run's own files stay as they are."""
-    run_dir = launch.env["INTERLACE_RUN_DIR"]
-    lines = ["#!/usr/bin/env bash", "# Repeats this run by hand, outside Interlace; its output goes into a new folder."]
-    lines += ["set -eu", "repeat=$(mktemp -d)", 'mkdir "$repeat/steps" "$repeat/ranks"']
-    lines += [f'cp {shlex.quote(f"{run_dir}/{name}")} "$repeat/"' for name in ("config.json", *launch.files)]
-    lines += [f"export {name}={_moved(value, run_dir)}" for name, value in sorted(launch.env.items())]
-    lines += ['echo "step logs go to $repeat/steps" >&2', f"cd {shlex.quote(str(launch.cwd))}"]
-    lines += [f"exec {' '.join(_moved(word, run_dir) for word in launch.argv)}"]
-    return "\n".join(lines) + "\n"
-
-
-def _moved(word: str, run_dir: str) -> str:
-    """Quote a word for the shell, with the new folder in the place of the run's."""
-    parts = word.split(run_dir)
-    return '"$repeat"'.join(shlex.quote(part) if part or len(parts) == 1 else "" for part in parts)

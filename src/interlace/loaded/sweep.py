@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from interlace.errors import UsageError
-from interlace.files import SweepDir, open_sweep_dir, read_json
-from interlace.history import node_key
+from interlace.files import SweepDir, open_sweep_dir
+from interlace.history import machine_key
 from interlace.lanes import other_environment, read_lanes, sessions
 from interlace.loaded.join import Block, join
 from interlace.records import attempts, read_plan, read_steps
@@ -176,7 +176,7 @@ def refuse_other_session(loaded: LoadedSweep, aa: LoadedSweep) -> None:
     program = loaded.sweep.arm(loaded.sweep.baseline).config.workload
     if (program, one.measure.window, one.ranks) != (two.workload, two.measure.window, two.ranks):
         reasons.append("its workload, window or ranks are others")
-    if node_key(read_json(loaded.sweep_dir.node, dict)) != node_key(read_json(aa.sweep_dir.node, dict)):
+    if machine_key(loaded.sweep_dir) != machine_key(aa.sweep_dir):
         reasons.append("it was measured on another node")
     if (rounds := len(aa.analysis.rounds)) < FEWEST_AA_ROUNDS:
         reasons.append(f"it has {rounds} complete rounds; {FEWEST_AA_ROUNDS} are needed")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from interlace.monitor.occupancy import Owner  # noqa: TC001 (msgspec reads it at run time)
 from interlace.schema import Foreigner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from interlace.monitor.occupancy import Owner
     from interlace.monitor.readings import GpuProcess
 
 LEAST_LOOKS = 2

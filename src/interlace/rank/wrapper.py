@@ -7,7 +7,8 @@ Environment, all of it optional: INTERLACE_RUN_DIR (where `ranks/rank-N.json` go
 list of {"index", "uuid", "bus_id", "name"?, "mig"?} in PCI order), INTERLACE_NUMA_BIND (`auto` or `off`),
 INTERLACE_NUMA_SCOPE (`node`, `socket`, `cores`), INTERLACE_NUMA_MEMORY (`off`, `preferred`, `bind`),
 INTERLACE_WORKERS (data loading workers a rank), INTERLACE_OMP_BY (who chose OMP_NUM_THREADS),
-INTERLACE_NPROC_PER_NODE (ranks of this node, for launchers of one process that do not say so).
+INTERLACE_NPROC_PER_NODE (ranks of this node, for launchers of one process that do not say so), INTERLACE_NODE (the
+node's name, where a run has several).
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ def facts_of(who: Identity, outcome: Outcome, command: Sequence[str], program: s
         **who._asdict(),
         "pid": os.getpid(),
         "hostname": os.uname().nodename,
+        **({"node": os.environ["INTERLACE_NODE"]} if "INTERLACE_NODE" in os.environ else {}),
         "started_at": time.time(),
         "executable": program,
         "argv": list(command),

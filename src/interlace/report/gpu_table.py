@@ -17,17 +17,18 @@ HEADER = ("arm", "GPU", "memory peak (idle)", "SM clock", "power", "hottest", "a
 
 def gpu_rows(runs: Iterable[tuple[str, RunRecord]]) -> list[dict[str, Any]]:
     """Return one row an arm and GPU: peaks are the highest over the runs, all else medians; units in the names."""
-    seen: dict[tuple[str, str], list[GpuSeen]] = {}
+    seen: dict[tuple[str, str | None, str], list[GpuSeen]] = {}
     for arm, record in runs:
         for gpu in record.gpus:
-            seen.setdefault((arm, gpu.uuid), []).append(gpu)
-    return [_row(arm, gpus) for (arm, _), gpus in seen.items()]
+            seen.setdefault((arm, gpu.node, gpu.uuid), []).append(gpu)
+    return [_row(arm, gpus) for (arm, *_), gpus in seen.items()]
 
 
 def _row(arm: str, gpus: Sequence[GpuSeen]) -> dict[str, Any]:
     held = sorted({reason for gpu in gpus for reason in gpu.held_pct})
     return {
         "arm": arm,
+        "node": gpus[0].node,
         "index": gpus[0].index,
         "uuid": gpus[0].uuid,
         "peak_mib": _over(gpus, "peak_mib", max),
@@ -51,10 +52,11 @@ def gpu_table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    name = str(row["index"]) if row["index"] >= 0 else row["uuid"]
     idle = "" if row["idle_mib"] is None else f" ({gib(row['idle_mib'])})"
     return (
         row["arm"],
-        str(row["index"]) if row["index"] >= 0 else row["uuid"],
+        f"{row['node']} {name}" if row["node"] else name,
         "-" if row["peak_mib"] is None else gib(row["peak_mib"]) + idle,
         _with_unit(row["sm_clock_mhz"], "MHz"),
         _with_unit(row["power_w"], "W"),

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlace import __version__, placements
-from interlace.files import read_json, write_json, write_text
+from interlace.files import SweepDir, write_json, write_text
+from interlace.history import fingerprints
 from interlace.report.gpu_table import gpu_rows, gpu_table
 from interlace.report.phase_table import phase_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
@@ -81,6 +82,8 @@ def _how(loaded: LoadedSweep) -> list[str]:
     rounds = len({run.round for run in plan.runs if run.round})
     burn_in = "one discarded burn-in run, then " if config.burn_in else ""
     ranks = count(config.ranks.nproc_per_node, "rank")
+    if config.launchers.nodes > 1:
+        ranks = f"{config.launchers.nodes} nodes with {ranks} each"
     order = f"{plan.order} order, seed {plan.seed}: round 1 was {order}"
     block = block_steps(config.stats.block, config.measure.period)
     verdicts = f"verdicts from the trimmed mean of {block}-step blocks, tables show medians"
@@ -105,14 +108,13 @@ def _differs(arm: Arm) -> str:
 
 def _node(loaded: LoadedSweep) -> str:
     """Write each kind of machine in one line, as pull requests do: GPUs, CPU, driver, versions."""
-    files = [loaded.sweep_dir.node, *(Path(block.folder) / "node.json" for block in loaded.blocks)]
-    machines = Counter(_machine(path) for path in files if path.is_file())
+    folders = [loaded.sweep_dir, *(SweepDir(Path(block.folder)) for block in loaded.blocks)]
+    machines = Counter(_machine(one) for folder in folders if folder.node.is_file() for one in fingerprints(folder))
     told = [f"{number} x ({machine})" if number > 1 else machine for machine, number in machines.items()]
     return "; ".join(told) or "node not recorded"
 
 
-def _machine(path: Path) -> str:
-    node = read_json(path, dict)
+def _machine(node: Mapping[str, Any]) -> str:
     gpus = [one["gpu"].get("name") or "GPU" for one in node.get("gpus") or []]
     kinds = [f"{gpus.count(kind)} x {kind}" for kind in sorted(set(gpus))] or ["no GPU"]
     cpu, versions = node.get("cpu") or {}, node.get("versions") or {}

@@ -28,6 +28,8 @@ _OF_A_JOB = re.compile(
     r"|(LOCAL_|GROUP_|ROLE_)?(RANK|WORLD_SIZE)|ROLE_NAME|MASTER_(ADDR|PORT)|TORCHELASTIC_.*"
 )
 
+GPU_LISTS = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+
 _FOLDERS = ("TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR")
 
 LAUNCHERS = frozenset({"torchrun", "accelerate"})
@@ -45,6 +47,19 @@ def scrubbed(environ: Mapping[str, str]) -> dict[str, str]:
         name: value
         for name, value in environ.items()
         if (name in SITES_CHOICE or not _OF_A_JOB.fullmatch(name)) and not _is_folder_of(job_id, name, value)
+    }
+
+
+def for_a_step(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what srun is to see inside its own job: nothing that the job or a site would have it ask for in our name.
+
+    What SLURM itself hides of the GPUs here is not what it hides on another node; a user's own choice is handed on.
+    """
+    by_slurm = any(name in environ for name in ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS_ON_NODE"))
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in SITES_CHOICE or not _OF_A_JOB.fullmatch(name) or (name in GPU_LISTS and not by_slurm)
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from interlace.errors import ReadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 NOBODY = frozenset({"", "none assigned", "none", "(null)", "null", "n/a", "unknown"})
 """What stands in place of a list while a job has no nodes."""
@@ -36,6 +36,42 @@ def expand(text: str) -> tuple[str, ...]:
             raise _malformed(text, f"it has more than {MOST_NODES} nodes")
         names.extend("".join(parts) for parts in itertools.product(*choices))
     return tuple(names)
+
+
+def compact(names: Iterable[str]) -> str:
+    """Return the names as one list in Slurm's short form, the same for every order of the same names.
+
+    Names that differ in more than the number at their end stand beside each other: `login1,n[1-3]`.
+    """
+    numbers: dict[tuple[str, int], list[int]] = {}
+    plain: list[str] = []
+    for name in set(names):
+        parts = re.fullmatch(r"(.*?)(\d{1,9})", name)
+        if parts is None:
+            plain.append(name)
+        else:
+            numbers.setdefault((parts[1], _width(parts[2])), []).append(int(parts[2]))
+    groups = [_group(prefix, width, sorted(found)) for (prefix, width), found in numbers.items()]
+    return ",".join(sorted([*plain, *groups]))
+
+
+def _width(digits: str) -> int:
+    """Return how wide numbers are that keep leading zeros; 0 for those that have none."""
+    return len(digits) if digits.startswith("0") and len(digits) > 1 else 0
+
+
+def _group(prefix: str, width: int, numbers: list[int]) -> str:
+    """Write `n7`, or `n[1-3,7]`."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1 and (not width or len(f"{number}") <= width):
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    ends = [(f"{first:0{width}d}", f"{last:0{width}d}") for first, last in runs]
+    if len(numbers) == 1:
+        return f"{prefix}{ends[0][0]}"
+    return f"{prefix}[{','.join(first if first == last else f'{first}-{last}' for first, last in ends)}]"
 
 
 def _groups(text: str) -> Iterator[list[str]]:
