@@ -13,16 +13,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
+from interlace.steplog.model import MAX_EXTRA_COLUMNS, Kind, Parsed, Remarks, Row, StepLog, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SHOWN_TURNS = 4
 MAX_STEP = 2**53
 
 
-def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
+SAID: dict[Kind, str] = {
+    "mean": "interval_means: each value is a mean over the steps since the one before, not one step's time",
+    "smoothed": "smoothed: each value is a running average, not one step's time; single slow steps are hidden,"
+    " and a change shows late",
+}
+"""What is said of values that are no single step times."""
+
+
+def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | None = None) -> StepLog | None:
     """Turn what a reader found into a step log; None when no row has a usable time."""
     remarks = parsed.remarks
     _note_non_finite_extras(parsed.rows, remarks)
@@ -37,7 +45,9 @@ def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
         kept, tries = _one_per_step(of_rank, rank, remarks)
         settled += kept
         attempts = max(attempts, tries)
-    _note_gaps(settled, parsed.world_size, remarks)
+    gap = _note_gaps(settled, parsed.world_size, remarks)
+    kind = _kind(parsed, settled, gap)
+    _note_kind(kind, gap, remarks)
     frame = _frame(_with_one_clock(settled, remarks))
     return StepLog(
         reader=reader,
@@ -53,6 +63,8 @@ def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
         errors=remarks.all_errors(),
         attempts=attempts,
         reduced=parsed.reduced,
+        kind=kind,
+        facts=facts or {},
     )
 
 
@@ -94,7 +106,7 @@ def _epoch(row: Row) -> float:
 
 def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     """Take step times from the cumulative clock where the log has nothing else; the first step has none."""
-    if not rows or not all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows):
+    if not _is_clock(rows):
         return rows
     remarks.note("from_clock", "step times are differences of the cumulative clock; the first record has none")
     timed = []
@@ -104,6 +116,11 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
             if steps > 0:
                 timed.append(row._replace(step_s=round((row.end_s - before.end_s) / steps, 9)))
     return sorted(timed, key=lambda row: row.line)
+
+
+def _is_clock(rows: list[Row]) -> bool:
+    """Whether the log has a cumulative clock and nothing else."""
+    return bool(rows) and all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows)
 
 
 def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
@@ -228,7 +245,28 @@ def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     return rows
 
 
-def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> None:
+def _kind(parsed: Parsed, rows: list[Row], gap: int) -> Kind:
+    """Return what a value is: a mean over one step is that step's time, a clock read every ten steps gives means."""
+    if parsed.kind == "mean" and gap == 1 and len(rows) > 1:
+        return "single"
+    return "mean" if parsed.kind == "single" and gap > 1 and _is_clock(parsed.rows) else parsed.kind
+
+
+def _note_kind(kind: Kind, gap: int, remarks: Remarks) -> None:
+    if kind in SAID:
+        remarks.notes.append(SAID[kind])
+    elif gap > 1 and kind == "single":
+        remarks.note(
+            "every_n_steps", f"a record every {gap} steps: the time of one step each, the others are not there"
+        )
+    elif gap > 1:
+        remarks.note(
+            "every_n_steps", f"a record every {gap} steps: values may be means over {gap} steps, not single ones"
+        )
+
+
+def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> int:
+    """Say what is missing; returns the usual distance between two recorded steps."""
     ranks = {rank: {_step(row) for row in of_rank} for rank, of_rank in _by_rank(rows).items()}
     everywhere = set().union(*ranks.values())
     for rank, steps in ranks.items():
@@ -237,25 +275,21 @@ def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> Non
     if world_size and min(ranks) >= 0 and len(ranks) < world_size:
         lacking = set(range(world_size)) - set(ranks)
         remarks.note("missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}")
-    _note_missing_steps(sorted(everywhere), remarks)
+    return _note_missing_steps(sorted(everywhere), remarks)
 
 
-def _note_missing_steps(steps: list[int], remarks: Remarks) -> None:
+def _note_missing_steps(steps: list[int], remarks: Remarks) -> int:
     distances = Counter(b - a for a, b in pairwise(steps))
     if not distances:
-        return
+        return 1
     usual, times = distances.most_common(1)[0]
     usual = usual if times > 1 else 1
-    if usual > 1:
-        remarks.note(
-            "every_n_steps",
-            f"a record every {usual} steps: values may be means over {usual} steps, not single ones",
-        )
     if steps[0] == 0:
         remarks.note("zero_based", "the first step is step 0: windows count from it as the log does")
     holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
     if holes:
         remarks.note("missing_steps", f"steps are missing in {len(holes)} places, from step {listed(holes)}")
+    return usual
 
 
 def _note_non_finite_extras(rows: Iterable[Row], remarks: Remarks) -> None:

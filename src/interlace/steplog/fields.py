@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from interlace.steplog.dates import unix_s_of
 from interlace.steplog.keys import (
     CLOCK_KEYS,
+    COUNTED_WITH_CLOCK,
     END_KEYS,
     FLAG_KEYS,
+    NOT_TRAINING,
     RANK_KEYS,
+    RUN_CLOCK_KEYS,
     SPLIT_KEYS,
     STEP_KEYS,
     TimeKey,
@@ -30,7 +33,9 @@ from interlace.steplog.numbers import parse_duration, parse_number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_FEWEST_ROWS = 3
 _GROWING_ROWS = 8
+_GROWN = 1.5
 
 
 class Layout(NamedTuple):
@@ -53,20 +58,26 @@ class Layout(NamedTuple):
 @lru_cache(maxsize=1024)
 def layout_of(keys: tuple[str, ...]) -> Layout:
     """Say which of these keys are the step, its time, the rank ...; a key that names its unit goes first."""
-    known = {normal(key).rsplit("/", 1)[-1]: key for key in reversed(keys)}
-    known |= {normal(key): key for key in reversed(keys)}
+    plain = [(normal(key), key) for key in reversed(keys)]
+    known = {name.rsplit("/", 1)[-1]: key for name, key in plain if not NOT_TRAINING & set(name.split("/"))}
+    known |= dict(plain)
     times = [(key, found) for key in keys if (found := time_key(key))]
     times.sort(key=lambda pair: pair[1].unit is None)
-    if not times and "time" in known:
+    end = next((known[key] for key in END_KEYS if key in known), None)
+    if not times and "time" in known and any(key in known for key in COUNTED_WITH_CLOCK):
+        end = known["time"]
+    elif not times and "time" in known:
         times = [(known["time"], TimeKey(None))]
+    if not times and end is None:
+        end = next((known[key] for key in RUN_CLOCK_KEYS if key in known), None)
     time, unit = times[0] if times else (None, None)
-    clock = next((known[key] for key in CLOCK_KEYS if key in known and known[key] != time), None)
+    clock = next((known[key] for key in CLOCK_KEYS if key in known and known[key] not in {time, end}), None)
     return Layout(
         step=next((known[key] for key in STEP_KEYS if key in known), None),
         time=time,
         unit=unit,
         rank=next((known[key] for key in RANK_KEYS if key in known), None),
-        end=next((known[key] for key in END_KEYS if key in known), None),
+        end=end,
         split=tuple(known[key] for key in (*SPLIT_KEYS, *FLAG_KEYS) if key in known),
         clock=clock,
     )
@@ -152,6 +163,7 @@ class Rows:
             ended,
             started_at=self._dates[0] if self._dates else None,
             finished_at=self._dates[-1] if self._dates else None,
+            kind="single" if rows and all(math.isnan(row.step_s) for row in rows) else "not said",
         )
 
 
@@ -216,5 +228,8 @@ def _extras(fields: Mapping[str, Any], layout: Layout) -> dict[str, float]:
 
 
 def _only_grows(rows: Iterable[Row]) -> bool:
+    """Whether `time` is a clock: it grows all along, over many rows or to much more than it was."""
     values = [row.step_s for row in rows]
-    return len(values) >= _GROWING_ROWS and all(a < b for a, b in pairwise(values))
+    if len(values) < _FEWEST_ROWS or not all(a < b for a, b in pairwise(values)):
+        return False
+    return len(values) >= _GROWING_ROWS or values[-1] >= _GROWN * values[0]

@@ -1,0 +1,64 @@
+"""Reader `lightning`: the progress bar of Lightning's Trainer, drawn by tqdm or by rich.
+
+(A Lightning metrics.csv is read by `csv`, where it has a step time or ThroughputMonitor's cumulative `time`.)
+
+Clock: time.time() of rank 0. The rate is the mean since the epoch's start (Lightning turns tqdm's smoothing off),
+so values are marked as smoothed; it is a mean of more and more steps, and a change shows less and less.
+Includes: data loading, the step, callbacks and loggers; validation within an epoch too.
+Ranks: rank 0 alone.
+Resolution: 10 ms for s/it, two decimals for it/s; whole seconds for the elapsed time, kept as a column.
+Lost: single steps; the first steps of an epoch weigh on all values after them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from interlace.steplog.bars import Bar, bars_in, rows_of
+from interlace.steplog.facts import facts_in
+from interlace.steplog.model import Options, Parsed, Remarks, shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from interlace.steplog.text import Record
+
+_EPOCH = re.compile(r"Epoch \d+\Z")
+_MARK = re.compile(r"Epoch \d+:.*\bv_num[=:]|Epoch \d+/\d+ .*•.*\bv_num[=:]")
+
+
+class LightningReader:
+    """The reader of the training bar; those of sanity checks and validation are others."""
+
+    name = "lightning"
+    anywhere = True
+    facts = facts_in(__doc__)
+
+    def recognise(self, head: str) -> str | None:
+        """Recognise `Epoch 0: ... v_num=`, with a rate."""
+        for line in head.split("\n") if "v_num" in head else ():
+            if _MARK.search(line) and any(bar.s_per_it is not None for bar in _training(line)):
+                return f"Lightning's bar, like `{shorten(line, 60)}`"
+        return None
+
+    def parse(self, records: Iterable[Record], options: Options) -> Parsed:
+        """Read all training bars, epoch after epoch."""
+        del options
+        remarks = Remarks()
+        bars: list[Bar] = []
+        for record in records:
+            bars += _training(record.text, record.line)
+        return Parsed(rows_of(bars, remarks), remarks, kind="smoothed")
+
+    def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
+        """Return a function that lists the steps of the bars, as epochs of their length."""
+        del options
+        return lambda text: [(bar.rank, int(bar.desc.split()[1]) * (bar.total or 0) + bar.n) for bar in _training(text)]
+
+
+def _training(text: str, line: int = 0) -> Iterator[Bar]:
+    return (bar for bar in bars_in(text, line) if _EPOCH.match(bar.desc))
+
+
+READER = LightningReader()
