@@ -46,8 +46,9 @@ def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | N
         settled += kept
         attempts = max(attempts, tries)
     gap = _note_gaps(settled, parsed.world_size, remarks)
-    kind = _kind(parsed, settled, gap)
-    _note_kind(kind, gap, remarks)
+    steps = len({row.step for row in settled})
+    kind = _kind(parsed, steps, gap)
+    _note_kind(kind, steps, gap, remarks)
     frame = _frame(_with_one_clock(settled, remarks))
     return StepLog(
         reader=reader,
@@ -245,15 +246,15 @@ def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     return rows
 
 
-def _kind(parsed: Parsed, rows: list[Row], gap: int) -> Kind:
+def _kind(parsed: Parsed, steps: int, gap: int) -> Kind:
     """Return what a value is: a mean over one step is that step's time, a clock read every ten steps gives means."""
-    if parsed.kind == "mean" and gap == 1 and len(rows) > 1:
+    if parsed.kind == "mean" and gap == 1 and steps > 1:
         return "single"
     return "mean" if parsed.kind == "single" and gap > 1 and _is_clock(parsed.rows) else parsed.kind
 
 
-def _note_kind(kind: Kind, gap: int, remarks: Remarks) -> None:
-    if kind in SAID:
+def _note_kind(kind: Kind, steps: int, gap: int, remarks: Remarks) -> None:
+    if kind in SAID and steps > 1:
         remarks.notes.append(SAID[kind])
     elif gap > 1 and kind == "single":
         remarks.note(
@@ -282,14 +283,14 @@ def _note_missing_steps(steps: list[int], remarks: Remarks) -> int:
     distances = Counter(b - a for a, b in pairwise(steps))
     if not distances:
         return 1
-    usual, times = distances.most_common(1)[0]
-    usual = usual if times > 1 else 1
+    distance, times = distances.most_common(1)[0]
+    usual = distance if times > 1 or len(steps) == 2 else 1  # noqa: PLR2004 (two records have one distance)
     if steps[0] == 0:
         remarks.note("zero_based", "the first step is step 0: windows count from it as the log does")
     holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
     if holes:
         remarks.note("missing_steps", f"steps are missing in {len(holes)} places, from step {listed(holes)}")
-    return usual
+    return distance
 
 
 def _note_non_finite_extras(rows: Iterable[Row], remarks: Remarks) -> None:

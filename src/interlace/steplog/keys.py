@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.steplog.numbers import UNITS, unit_named
@@ -75,6 +76,7 @@ def time_key(name: str) -> TimeKey | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def is_count(name: str) -> bool:
     """Whether a key counts or sums something, so that `1,234` under it means thousands."""
     return bool(_COUNTED.search(name)) or normal(name) in STEP_KEYS

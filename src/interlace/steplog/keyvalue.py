@@ -1,7 +1,12 @@
 """Reader `keyvalue`: `step=1 step_s=0.5`, `step: 3 ... step_time: 0.31 s`, with ranks, several on a line.
 
-Which clock and which ranks a value covers the log does not say; its resolution is what is printed. Only
-keys that can mean nothing but a step's time are read: they carry their unit in the name (`step_ms`, `time
+Clock: the log does not say.
+Includes: the log does not say.
+Ranks: as `rank=` or a prefix such as `[rank0]:` says, else not known.
+Resolution: what is printed.
+Lost: what is not printed.
+
+Only keys that can mean nothing but a step's time are read: they carry their unit in the name (`step_ms`, `time
 per step (ms)`) or behind the value (`step_time: 310 ms`). A key without any unit is read only when the user
 asks for this reader by name, or states the unit. Rates, learning rates, times of parts and of validation
 are never step times.
@@ -13,6 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from interlace.steplog.dates import unix_s_in
+from interlace.steplog.facts import facts_in
 from interlace.steplog.interleaved import Ending, untangle, width_of
 from interlace.steplog.keyvalue_tokens import (
     ANY_TIME,
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 KEPT_CHARS = 4096
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
 
@@ -44,6 +51,7 @@ class KeyValueReader:
 
     name = "keyvalue"
     anywhere = True
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise a key that states a step's time with its unit, next to a number."""

@@ -46,6 +46,7 @@ class LineFormat:
     prints one), perhaps rank; every other group becomes a column. The time must be followed by something, so
     that a cut one does not match. `pairs`: further `key` and `number` in the same record. `other`: records of
     validation that begin alike. `header`: facts that the log states once, a name and a pattern with one number.
+    Nothing is demanded in front of `begins`: another rank's unfinished line may end there.
     `rest`: what can only be the rest of a record; alone on a line it is an error.
     """
 
@@ -139,7 +140,7 @@ class LineReader:
         found = {}
         for name, unit in (*TIMES.items(), *CLOCKS.items()):
             if name in fields:
-                number = parse_duration(fields[name] + fields.get("unit", ""), unit)
+                number = parse_duration(f"{fields[name]} {fields.get('unit', '')}", unit)
                 if number.value is None:
                     return f"{number.warning}"
                 found["end" if name in CLOCKS else "step"] = number.value
@@ -160,8 +161,10 @@ class LineReader:
             cuts = [match.start() for match in self.form.begins.finditer(text)]
             if record.goes_on and cuts:
                 carried = text[cuts.pop() :][-KEPT_CHARS:]
-            if not cuts and not carried and self.form.rest and self.form.rest.search(text):
-                gathered.unread(record, text)
+            if not cuts:
+                if not carried and self.form.rest and self.form.rest.search(text):
+                    gathered.unread(record, text)
+                continue
             ends = [*cuts[1:], len(text) - len(carried)]
             for before, start, end in zip([0, *cuts[:-1]], cuts, ends, strict=True):
                 own_line = record if end == len(text) else record._replace(ended=True)

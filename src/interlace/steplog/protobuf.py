@@ -5,6 +5,7 @@ https://protobuf.dev/programming-guides/encoding/
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
+_LARGEST = 3e38
 
 
 class WireError(ValueError):
@@ -62,8 +64,13 @@ def double(raw: int | bytes) -> float:
 
 
 def single(raw: int | bytes) -> float:
-    """Return a fixed32 field as a float, to the 8 digits that it has: 0.41, not 0.4099999964."""
-    return float(f"{struct.unpack('<f', _exactly(raw, 4))[0]:.8g}")
+    """Return a fixed32 field as the shortest number that it stands for: 0.41, not 0.4099999964."""
+    value = float(struct.unpack("<f", _exactly(raw, 4))[0])
+    for digits in (6, 7, 8):
+        short = float(f"{value:.{digits}g}")
+        if math.isfinite(value) and abs(short) < _LARGEST and struct.pack("<f", short) == raw:
+            return short
+    return value
 
 
 def text(raw: int | bytes) -> str:

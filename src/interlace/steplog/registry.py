@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.errors import UsageError
 from interlace.steplog import csv_log, interlace_log, jsonl, keyvalue, lerobot, pattern
-from interlace.steplog.formats import SPECIFIC, tqdm_bar
+from interlace.steplog.formats import SPECIFIC, hf_trainer, lightning, tqdm_bar
 from interlace.steplog.model import FileReader
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ GROUP = "interlace.readers"
 NEEDED = ("name", "anywhere", "recognise", "parse", "counter")
 
 FIRST: tuple[Reader, ...] = (interlace_log.READER, lerobot.READER, *SPECIFIC)
-GENERAL: tuple[Reader, ...] = (jsonl.READER, csv_log.READER, keyvalue.READER, tqdm_bar.READER, pattern.READER)
-LEAST = tqdm_bar.READER.name
-"""The reader that gives way to any other."""
+BARS: tuple[Reader, ...] = (lightning.READER, hf_trainer.READER, tqdm_bar.READER)
+"""Readers of progress bars: the least of all sources, asked only where nothing prints a step time."""
 
+GENERAL: tuple[Reader, ...] = (jsonl.READER, csv_log.READER, keyvalue.READER, *BARS, pattern.READER)
 OWN = {reader.name for reader in (*FIRST, *GENERAL)}
 
 
@@ -86,11 +86,11 @@ def reader_named(name: str) -> Reader:
 def recognised(head: str, options: Options, *, top: bool = True, bars: bool = True) -> tuple[Reader, str] | None:
     """Return the first reader that recognises a stretch of a log, and why; `top`: the log begins with it.
 
-    Where the user states a unit, a step time that has none in the log is good enough. `bars`: whether a bare
-    progress bar, the least of all sources, counts.
+    Where the user states a unit, a step time that has none in the log is good enough. `bars`: whether progress
+    bars count.
     """
     for reader in readers():
-        if not bars and reader.name == LEAST:
+        if not bars and reader in BARS:
             continue
         if (top or reader.anywhere) and (why := reader.recognise(head)):
             return reader, f"{reader.name}: {why}"

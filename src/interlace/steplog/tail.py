@@ -82,7 +82,7 @@ class _File:
     def _take(self, texts: list[str]) -> None:
         if self._count is None:
             texts = self._recognised(texts)
-        elif self.reader == registry.LEAST and self._asked == "auto":
+        elif self.reader in {reader.name for reader in registry.BARS} and self._asked == "auto":
             self._better(texts)
         if self._count is not None:
             for text in texts:
@@ -113,7 +113,7 @@ class _File:
         return texts
 
     def _better(self, texts: list[str]) -> None:
-        """Leave a bare progress bar for a format with printed times as soon as one shows."""
+        """Leave a progress bar for a format with printed times as soon as one shows."""
         found = registry.recognised("\n".join(texts), self._options, top=False, bars=False)
         if found:
             self._use(found[0].name)

@@ -8,8 +8,6 @@ from interlace.steplog.formats import (
     deepspeed,
     fairchem,
     fairchem_results,
-    hf_trainer,
-    lightning,
     megatron,
     mmengine,
     mmengine_json,
@@ -46,7 +44,5 @@ SPECIFIC: tuple[Reader, ...] = (
     mmengine_json.READER,
     paddle.PADDLE,
     paddle.CLAS,
-    lightning.READER,
-    hf_trainer.READER,
 )
 """What `registry` asks after the recorder's and lerobot's logs, in this order."""

@@ -68,7 +68,7 @@ PIPELINE = LineReader(
         name="deepspeed_pipe",
         doc=__doc__,
         hint="iter time (s):",
-        begins=re.compile(r"(?<!\w)steps: \d+ loss:"),
+        begins=re.compile(r"steps: \d+ loss:"),
         record=re.compile(
             rf"steps: (?P<step>\d+) loss: (?P<loss>{NUM}) (?:[\w ]+: {NUM} )*?iter time \(s\): (?P<step_s>{NUM})"
             rf" samples/sec: (?P<samples_per_s>{NUM})",

@@ -24,6 +24,8 @@ from interlace.steplog.model import FileReader, Options, Parsed, Remarks, Row
 if TYPE_CHECKING:
     from pathlib import Path
 
+FACTS = facts_in(__doc__)
+
 LARGEST_BYTES = 256 << 20
 _MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _SERIES = {"losses": "loss", "grad_norms": "grad_norm"}
@@ -49,7 +51,7 @@ class FairchemResultsReader(FileReader):
     """The reader of one file."""
 
     name = "fairchem_results"
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise_path(self, path: Path, head: bytes) -> str | None:
         """Recognise a pickle that names `step_times`."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
+
 _SUMMARY = re.compile(r"\{[^{}]*'train_runtime': [^{}]*\}")
 _LOSSES = re.compile(r"\{[^{}]*'loss': [^{}]*'(?:learning_rate|epoch)': [^{}]*\}")
 _PAIR = re.compile(rf"'(?P<key>\w+)': ['\"]?(?P<number>{NUMBER})['\"]?(?=[,}}])", re.IGNORECASE)
@@ -38,7 +40,7 @@ class HfTrainerReader:
 
     name = "hf_trainer"
     anywhere = True
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise the summary, or lines of losses beside a bar."""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
+
 _EPOCH = re.compile(r"Epoch \d+\Z")
 _MARK = re.compile(r"Epoch \d+:.*\bv_num[=:]|Epoch \d+/\d+ .*•.*\bv_num[=:]")
 
@@ -33,7 +35,7 @@ class LightningReader:
 
     name = "lightning"
     anywhere = True
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise `Epoch 0: ... v_num=`, with a rate."""

@@ -44,7 +44,7 @@ MMENGINE = MmengineReader(
         name="mmengine",
         doc=__doc__,
         hint="(train)",
-        begins=re.compile(r"(?<!\w)(?:Epoch|Iter)\(train\)\s"),
+        begins=re.compile(r"(?:Epoch|Iter)\(train\)\s"),
         record=re.compile(
             r"(?:Epoch\(train\)\s+\[\s*(?P<epoch>\d+)\]\[\s*(?P<n>\d+)/(?P<of>\d+)\]"
             r"|Iter\(train\)\s+\[\s*(?P<step>\d+)/(?P<total>\d+)\])\s.*?"
@@ -63,7 +63,7 @@ MMCV = PerEpochReader(
         name="mmcv",
         doc=__doc__,
         hint="data_time: ",
-        begins=re.compile(r"(?<!\w)(?:Epoch|Iter) \[\d+[\]/]"),
+        begins=re.compile(r"(?:Epoch|Iter) \[\d+[\]/]"),
         record=re.compile(
             r"(?:Epoch \[(?P<epoch>\d+)\]\[(?P<n>\d+)/(?P<of>\d+)\]|Iter \[(?P<step>\d+)/(?P<total>\d+)\])\s.*?"
             rf"(?<=\s)time: (?P<step_s>{NUM}),\s+data_time: (?P<data_time>{NUM})(?:,|\s|$)",

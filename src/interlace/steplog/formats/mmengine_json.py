@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
+
 
 class MmengineJsonReader:
     """The reader; the file begins with an object."""
 
     name = "mmengine_json"
     anywhere = False
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise a training row: learning rate, data_time, time, iter and step together."""

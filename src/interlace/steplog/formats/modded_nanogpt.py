@@ -19,7 +19,7 @@ READER = LineReader(
         name="modded_nanogpt",
         doc=__doc__,
         hint="train_time:",
-        begins=re.compile(r"(?<!\w)step:\d+/\d+ (?=.*train_time:)"),
+        begins=re.compile(r"step:\d+/\d+ (?=.*train_time:)"),
         record=re.compile(
             rf"step:(?P<step>\d+)/(?P<total>\d+) (?:train_loss:(?P<train_loss>{NUM}) )?(?:\w+:{NUM} )*?"
             rf"train_time:(?P<end_s>{NUM})(?P<unit>ms|s)\b",

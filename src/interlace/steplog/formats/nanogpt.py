@@ -19,7 +19,7 @@ READER = LineReader(
         name="nanogpt",
         doc=__doc__,
         hint=", time ",
-        begins=re.compile(r"(?<!\w)iter \d+: loss"),
+        begins=re.compile(r"iter \d+: loss"),
         record=re.compile(
             rf"iter (?P<step>\d+): loss (?P<loss>{NUM}), time (?P<step_ms>{NUM})ms\b(?:, mfu (?P<mfu_pct>{NUM})%)?",
             re.IGNORECASE,

@@ -18,7 +18,7 @@ READER = LineReader(
         name="openpcdet",
         doc=__doc__,
         hint="Batch time:",
-        begins=re.compile(r"(?<!\w)Train:\s+\d+/\d+ \("),
+        begins=re.compile(r"Train:\s+\d+/\d+ \("),
         record=re.compile(
             r"Train:\s+(?P<epoch>\d+)/\d+ \([^)]*\) \[.*?\bAcc_iter (?P<step>\d+)\s.*?"
             rf"\bBatch time: (?P<step_s>{NUM})\s?\(",

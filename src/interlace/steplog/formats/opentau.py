@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from interlace.steplog.model import Options
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
+
 _PROGRESS = re.compile(rf"step (?P<step>\d+)/\d+ done \(last step total=(?P<ms>{NUMBER})ms\)", re.IGNORECASE)
 _SETUP = re.compile(r"warmup=(\d+),? measured=(\d+),? (?:num_processes|ranks)=(\d+)")
 _RANKS = re.compile(r"per-rank step time means \(ms\): \[([^\]]*)\]")
@@ -43,7 +45,7 @@ class OpenTauReader(FileReader):
     name = "opentau"
     anywhere = True
     text = True
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise_path(self, path: Path, head: bytes) -> str | None:
         """Recognise the keys of the JSON."""

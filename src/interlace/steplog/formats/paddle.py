@@ -24,8 +24,8 @@ PADDLE = PerEpochReader(
         doc=__doc__,
         hint="batch_cost:",
         begins=re.compile(
-            r"\[TRAIN\] epochs?: |(?<![\w\[])epoch: \[\d+/\d+\], (?:iter: \[\d+/\d+\], )?global_step: ?\d"
-            r"|(?<!\w)global step \d|(?<!\w)Epoch: \[\d+\] \["
+            r"\[TRAIN\] epochs?: |epoch: \[\d+/\d+\], (?:iter: \[\d+/\d+\], )?global_step: ?\d"
+            r"|global step \d|Epoch: \[\d+\] \["
         ),
         record=re.compile(
             r"(?:(?:\[TRAIN\] epochs?: \d+(?:/\d+)?, iter: |global step "

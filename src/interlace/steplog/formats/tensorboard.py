@@ -25,6 +25,8 @@ from interlace.steplog.model import PER_SECOND, FileReader, Options, Parsed, Rem
 if TYPE_CHECKING:
     from pathlib import Path
 
+FACTS = facts_in(__doc__)
+
 FILES = "events.out.tfevents.*"
 
 
@@ -32,7 +34,7 @@ class TensorboardReader(FileReader):
     """The reader of a file or a folder."""
 
     name = "tensorboard"
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise_path(self, path: Path, head: bytes) -> str | None:
         """Recognise the first record of an event file, or a folder that holds such files."""

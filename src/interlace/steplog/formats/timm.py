@@ -21,7 +21,7 @@ READER = PerEpochReader(
         name="timm",
         doc=__doc__,
         hint="Train: ",
-        begins=re.compile(r"(?<!\w)Train: \d+ \["),
+        begins=re.compile(r"Train: \d+ \["),
         record=re.compile(
             r"Train: (?P<epoch>\d+) \[\s*(?P<n>\d+)/(?P<of>\d+)\b[^\]]*\]\s+.*?"
             rf"\bTime: (?P<step_s>{NUM})s?,?\s+(?P<samples_per_s>{NUM})/s",

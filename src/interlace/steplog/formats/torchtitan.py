@@ -16,7 +16,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from interlace.steplog.lines import AT, NUM, LineFormat, LineReader, whole
+from interlace.steplog.lines import AT, NUM, LineFormat, LineReader
 from interlace.steplog.numbers import parse_number
 
 if TYPE_CHECKING:
@@ -78,6 +78,8 @@ class TorchtitanReader(LineReader):
         """Say where the times come from; dates and tokens are never mixed."""
         if _dated(rows):
             remarks.note("dates", "times are differences of the dates in front of the records")
+            start = rows[0].end_s
+            rows[:] = [row._replace(end_s=round(row.end_s - start, 6)) for row in rows]
             return
         if undated := [row for row in rows if math.isnan(row.end_s)]:
             assumed = "" if "model_parallel" in header else "; no model parallelism is mentioned, none is assumed"
@@ -114,9 +116,10 @@ READER = TorchtitanReader(
         name="torchtitan",
         doc=__doc__,
         hint="tps: ",
-        begins=re.compile(r"(?:(?:validate|evaluation:) +)?(?<!\w)step: *\d+ +loss:"),
+        begins=re.compile(r"(?:(?:validate|evaluation:) +)?step: *\d+ +loss:"),
         record=re.compile(
-            rf"step: *(?P<step>\d+) +.*?(?<!\w)tps: (?P<tps>{NUM})(?=\s|$)(?:.*?\btflops: (?P<tflops>{NUM})(?=\s|$))?"
+            rf"step: *(?P<step>\d+) +.*?(?<!\w)tps: (?P<tps>{NUM})(?=\s+[a-z_]+: )"
+            rf"(?:.*?\btflops: (?P<tflops>{NUM})(?=\s|$))?"
             rf"(?:.*?\bmfu: (?P<mfu_pct>{NUM})%)?",
             re.IGNORECASE,
         ),
@@ -131,12 +134,3 @@ READER = TorchtitanReader(
         },
     )
 )
-
-
-def columns_in(text: str) -> dict[str, float | None]:
-    """Return the counter and rates of one record (tps, tflops, mfu in percent), also where no time is known."""
-    match = READER.form.record.search(text)
-    if match is None:
-        return {}
-    found = {name: parse_number(match[name], count=True).value for name in ("tps", "tflops", "mfu_pct") if match[name]}
-    return {"step": whole(match["step"])} | {name: found.get(name) for name in ("tps", "tflops", "mfu_pct")}

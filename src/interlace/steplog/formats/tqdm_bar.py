@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
+
 
 class TqdmReader:
     """The reader; asked after all others, because a printed step time is better than a bar's."""
 
     name = "tqdm"
     anywhere = True
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise a bar with a rate that is not known to be of other work."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+FACTS = facts_in(__doc__)
+
 FILES = "run-*.wandb"
 HEADER = b":W&B\xe1\xbe\x00"
 BLOCK_BYTES = 1 << 15
@@ -48,7 +50,7 @@ class WandbReader(FileReader):
     """The reader of a file, or of the folder of an offline run."""
 
     name = "wandb"
-    facts = facts_in(__doc__)
+    facts = FACTS
 
     def recognise_path(self, path: Path, head: bytes) -> str | None:
         """Recognise the file's mark, or a folder with one such file."""
