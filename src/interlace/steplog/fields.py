@@ -66,7 +66,8 @@ def layout_of(keys: tuple[str, ...]) -> Layout:
     end = next((known[key] for key in END_KEYS if key in known), None)
     if not times and "time" in known and any(key in known for key in COUNTED_WITH_CLOCK):
         end = known["time"]
-    elif not times and "time" in known:
+    elif not times and "time" in known and any(key in known for key in STEP_KEYS):
+        # Without a counter of steps it may be an epoch's time.
         times = [(known["time"], TimeKey(None))]
     if not times and end is None:
         end = next((known[key] for key in RUN_CLOCK_KEYS if key in known), None)
@@ -114,7 +115,7 @@ class Rows:
             self.remarks.error(trouble or warning or "", line, shown)
             return
         rank = _whole(fields.get(layout.rank))[0] if layout.rank else None
-        end = parse_duration(str(fields[layout.end])).value if layout.end and fields[layout.end] else None
+        end = parse_duration(str(fields[layout.end])).value if layout.end and not _empty(fields[layout.end]) else None
         row = Row(
             step=step,
             step_s=step_s,

@@ -27,6 +27,7 @@ from interlace.steplog.keyvalue_tokens import (
     Found,
     extras_in,
     has_unit,
+    is_odd_step,
     is_validation,
     rank_of,
     records_in,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 KEPT_CHARS = 4096
+_DOCUMENT = re.compile(r"\s*[\[{]\s*\n")
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
 
 
@@ -54,9 +56,13 @@ class KeyValueReader:
     facts = FACTS
 
     def recognise(self, head: str) -> str | None:
-        """Recognise a key that states a step's time with its unit, next to a number."""
+        """Recognise a key that states a step's time with its unit, next to a number; not in a JSON document."""
+        if _DOCUMENT.match(head):
+            return None
         for line in head.split("\n"):
             for token in times_in(line, named=False):
+                if not VALUE.fullmatch(token.text):
+                    continue
                 return f"`{token.key}` with its unit, in records like `{shorten(line[token.start :], 60)}`"
         return None
 
@@ -96,7 +102,7 @@ class KeyValueReader:
 def without_unit(head: str) -> str | None:
     """Return the first step time that was seen but not taken, because nothing states its unit."""
     for line in head.split("\n"):
-        for token in times_in(line, named=True):
+        for token in (one for one in times_in(line, named=True) if VALUE.fullmatch(one.text)):
             return shorten(line[token.start : token.end], 40)
     return None
 
@@ -140,6 +146,9 @@ class _State:
         if time.unit and time.unit.unit is None and not has_unit(time.text):
             self.bare = time.key
         step_token = found.tokens.get("step")
+        if step_token and is_odd_step(step_token.text):
+            self.remarks.error("bad_step", record.line, text, f"`{step_token.text}` is no step number")
+            return
         step = step_of(found.tokens)
         self.rounded += step_token is not None and step is None
         extra = extras_in(text, {t.key for t in found.tokens.values()})

@@ -65,6 +65,10 @@ _TEXTS = (
         re.compile(r"\A\s*epoch,(?:.*,)?step(?:,|$)|\A\s*(?:.*,)?epoch,step(?:,|$)", re.MULTILINE),
         "A Lightning metrics.csv has step times only where the module or a ThroughputMonitor logs them.",
     ),
+    (
+        re.compile(r"\A\s*[\[{]\s*\n"),
+        "A JSON document over many lines is not read: write one object a line (as `jq -c '.[]'` does).",
+    ),
 )
 
 

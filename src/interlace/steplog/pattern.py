@@ -122,7 +122,7 @@ def _row(match: re.Match[str], record: Record, options: Options, remarks: Remark
 
 def _step(match: re.Match[str]) -> int | None:
     number = parse_count(match.groupdict().get("step") or "")
-    return None if number.value is None or number.rounded else int(number.value)
+    return None if number.value is None or number.rounded or not number.value.is_integer() else int(number.value)
 
 
 def _rank(match: re.Match[str]) -> int:
