@@ -22,7 +22,8 @@ LINES = {
     "jsonl": '{{"step": {n}, "step_s": 0.4{n:02d}, "loss": 1.234, "lr": 0.0001}}\n',
     "nanogpt": "iter {n}: loss 3.2100, time 412.{n:02d}ms, mfu 31.20%\n",
     "megatron": " [2026-01-02 03:04:05] iteration {n:8d}/ 9999999 | consumed samples: {n:12d} |"
-    " elapsed time per iteration (ms): 412.5 | learning rate: 1.5E-04 | global batch size:    64 | lm loss: 9.1E+00 | grad norm: 1.234 |\n",
+    " elapsed time per iteration (ms): 412.5 | learning rate: 1.5E-04 | global batch size:    64 |"
+    " lm loss: 9.1E+00 | grad norm: 1.234 |\n",
     "tqdm": "\rtrain:  12%|#2        | {n}/9999999 [10:00<1:40:00,  2.44it/s, loss=1.2]",
     "nothing": "WARNING some.module:123 this line says step and batch and time, {n} times, and is no record\n",
 }

@@ -109,6 +109,29 @@ def test_other_bars_are_left_out_and_an_unnamed_one_is_said(read_text: ReadText)
     assert {"unnamed_bar", "other_bars"} <= set(codes(log.notes))
 
 
+@pytest.mark.parametrize("names", [("", ""), ("Epochs: ", "batches: "), ("", "train: ")])
+def test_a_bar_of_epochs_around_one_of_batches_is_not_the_steps(read_text: ReadText, names: tuple[str, str]) -> None:
+    outer, inner = names
+    text = "".join(
+        drawn(outer, epoch, 3, 10 * epoch, "10.00s/it")
+        + "".join(drawn(inner, n, 20, n // 2, "2.00it/s") for n in range(21))
+        for epoch in range(3)
+    )
+
+    log = read_text(text + drawn(outer, 3, 3, 30, "10.00s/it"))
+
+    assert rows(log) == [(n, 0.5) for n in range(61) if n]
+
+
+def test_an_evaluation_longer_than_the_training_is_not_the_trainers_bar(read_text: ReadText) -> None:
+    training = "".join(drawn("", n, 100, n // 2, " 2.00it/s") for n in range(1, 101))
+    evaluation = "".join(drawn("", n, 1000, n, "1.00s/it") for n in range(1, 1001))
+
+    log = read_text(training + LOSS + SUMMARY + evaluation)
+
+    assert rows(log) == [(n, 0.5) for n in range(1, 101)]
+
+
 def test_epochs_are_counted_on_and_a_restart_is_resumed(read_text: ReadText) -> None:
     epochs = "".join(drawn(f"Epoch {e}: ", n, 20, n, "1.00s/it") for e in (1, 2) for n in range(1, 21))
     log = read_text(epochs)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from interlace.steplog.model import Row, shorten
 from interlace.steplog.numbers import parse_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from interlace.steplog.model import Remarks
 
@@ -39,9 +39,13 @@ _OTHER_WORK = re.compile(
     r"|prepar|process|extract|upload|read|build|cach|pars|conver|collect|comput|pack|group|resolv|import|quanti)",
     re.IGNORECASE,
 )
-_OTHER_UNITS = frozenset({"B", "iB", "examples", "files", "file", "shards", "tokens", "token", "tok", "rows", "ex"})
+_COUNTS_EPOCHS = re.compile(r"(?:train\w*\s)?epochs?\Z", re.IGNORECASE)
+_OTHER_UNITS = frozenset(
+    {"epoch", "epochs", "B", "iB", "examples", "files", "file", "shards", "tokens", "token", "tok", "rows", "ex"}
+)
 _TRAINING = re.compile(r"train|epoch|step|iter|optim|tuning", re.IGNORECASE)
 LONGEST_NAME = 80
+Loop: TypeAlias = "tuple[str, int | None]"
 
 
 class Bar(NamedTuple):
@@ -58,7 +62,7 @@ class Bar(NamedTuple):
     line: int = 0
 
     @property
-    def loop(self) -> tuple[str, int | None]:
+    def loop(self) -> Loop:
         """What tells one loop's bar from another's: its name without numbers, and its length unless per epoch."""
         name = re.sub(r"[\d/.]+", "N", self.desc)
         return name, (None if "poch" in name else self.total)
@@ -131,29 +135,48 @@ def _seconds(text: str) -> float:
 
 
 def is_training(bar: Bar) -> bool:
-    """Whether a bar may be the training loop's: neither its name nor its unit speaks of other work."""
-    return not _OTHER_WORK.search(bar.desc) and bar.unit not in _OTHER_UNITS
+    """Whether a bar may count steps: neither its name nor its unit speaks of other work, or of epochs."""
+    other = _OTHER_WORK.search(bar.desc) or _COUNTS_EPOCHS.match(bar.desc)
+    return not other and bar.unit not in _OTHER_UNITS
 
 
-def main_loop(bars: Sequence[Bar], remarks: Remarks) -> list[Bar]:
-    """Return the drawings of the training loop's bar, and say by what it was chosen and which others are there."""
-    loops: dict[tuple[str, int | None], list[Bar]] = {}
+def main_loop(bars: Sequence[Bar], remarks: Remarks, length: int | None = None) -> list[Bar]:
+    """Return the drawings of the training loop's bar, and say by what it was chosen and which others are there.
+
+    `length`: the steps of the training, where the log states them.
+    """
+    loops: dict[Loop, list[Bar]] = {}
     for bar in bars:
         loops.setdefault(bar.loop, []).append(bar)
     mine = {loop: drawn for loop, drawn in loops.items() if is_training(drawn[0])}
+    mine = {loop: drawn for loop, drawn in mine.items() if not _is_outer(drawn, mine, loop)}
     if not mine:
         return []
-    chosen = max(mine, key=lambda loop: (bool(_TRAINING.search(loop[0])), _spent_s(mine[loop])))
+    chosen = max(
+        mine,
+        key=lambda loop: (
+            length is not None and loop[1] == length,
+            bool(_TRAINING.search(loop[0])),
+            _spent_s(mine[loop]),
+        ),
+    )
     drawn = mine[chosen]
     if not _TRAINING.search(chosen[0]):
-        length = f" of {chosen[1]}" if chosen[1] else ""
-        remarks.note("unnamed_bar", f"the bar{length} is taken for the training loop; nothing in its name says so")
+        counted = f" of {chosen[1]}" if chosen[1] else ""
+        remarks.note("unnamed_bar", f"the bar{counted} is taken for the training loop; nothing in its name says so")
     others = [
         f"{name or 'no name'}{f' ({total})' if total else ''}" for name, total in loops if (name, total) != chosen
     ]
     if others:
         remarks.note("other_bars", f"{len(others)} other bars were left out: {shorten(', '.join(others), 80)}")
     return drawn
+
+
+def _is_outer(drawn: Sequence[Bar], loops: Mapping[Loop, Sequence[Bar]], own: Loop) -> bool:
+    """Whether a bar counts passes of another one (epochs of batches): that one starts about as often as it counts."""
+    counts = max(bar.n for bar in drawn)
+    starts = [1 + sum(b.n < a.n for a, b in pairwise(inner)) for loop, inner in loops.items() if loop != own]
+    return any(2 * start >= counts for start in starts)
 
 
 def _spent_s(drawn: Iterable[Bar]) -> float:
@@ -179,7 +202,7 @@ def rows_of(drawn: Sequence[Bar], remarks: Remarks) -> list[Row]:
         last[bar.rank] = bar
         rounded += bar.n_rounded
         # A count that is drawn again, at the latest at the close, has another rate: that of the whole bar.
-        if bar.s_per_it is None or bar.n_rounded or (before and before.n == bar.n):
+        if bar.s_per_it is None or not bar.n or bar.n_rounded or (before and before.n == bar.n):
             continue
         columns = {"elapsed_s": bar.elapsed_s} | ({"total": float(bar.total)} if bar.total else {})
         rows.append(Row(done.get(bar.rank, 0) + bar.n, bar.s_per_it, bar.rank, extra=columns, line=bar.line))

@@ -69,8 +69,10 @@ class HfTrainerReader:
                 if summary:
                     remarks.note("two_summaries", "the log holds several trainings: the last summary counts")
                 summary = _numbers(match[0]), record
-        rows = rows_of(main_loop(bars, remarks), remarks)
-        mean = _mean(summary[0], steps or _length(bars), skipped, remarks) if summary else None
+        length = steps or (_stated(summary[0]) if summary else None) or _first_length(bars)
+        drawn = main_loop(bars, remarks, length)
+        rows = rows_of(drawn, remarks)
+        mean = _mean(summary[0], steps or _length(drawn), skipped, remarks) if summary else None
         if mean and rows:
             text = f"{mean[1]:.6g} s a step over all {mean[0]} steps, the first and all else between included"
             remarks.note("run_mean", f"the summary gives {text}")
@@ -92,9 +94,19 @@ def _numbers(text: str) -> dict[str, float]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _length(bars: list[Bar]) -> int | None:
+def _stated(summary: dict[str, float]) -> int | None:
+    """Return the number of steps that a summary's two rates give, where they give it exactly."""
+    runtime, rate = summary.get("train_runtime"), summary.get("train_steps_per_second")
+    return round(runtime * rate) if runtime and rate and runtime <= _EXACT_UP_TO_S else None
+
+
+def _first_length(bars: list[Bar]) -> int | None:
+    """Return the length of the first bar that may be the training's: it is drawn before any evaluation."""
+    return next((bar.total for bar in bars if is_training(bar)), None)
+
+
+def _length(drawn: list[Bar]) -> int | None:
     """Return the length of the training bar where it ran to its end."""
-    drawn = main_loop(bars, Remarks())
     last = drawn[-1] if drawn else None
     return last.total if last and last.n == last.total else None
 
