@@ -13,21 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from interlace.steplog.model import MAX_EXTRA_COLUMNS, Kind, Parsed, Remarks, Row, StepLog, listed
+from interlace.steplog.gaps import kind_of, note_gaps, note_kind
+from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 SHOWN_TURNS = 4
 MAX_STEP = 2**53
-
-
-SAID: dict[Kind, str] = {
-    "mean": "interval_means: each value is a mean over the steps since the one before, not one step's time",
-    "smoothed": "smoothed: each value is a running average, not one step's time; single slow steps are hidden,"
-    " and a change shows late",
-}
-"""What is said of values that are no single step times."""
 
 
 def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | None = None) -> StepLog | None:
@@ -45,10 +38,10 @@ def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | N
         kept, tries = _one_per_step(of_rank, rank, remarks)
         settled += kept
         attempts = max(attempts, tries)
-    gap = _note_gaps(settled, parsed.world_size, remarks)
+    gap = note_gaps(_by_rank(settled), parsed.world_size, remarks)
     steps = len({row.step for row in settled})
-    kind = _kind(parsed, steps, gap)
-    _note_kind(kind, steps, gap, remarks)
+    kind = kind_of(parsed, steps, gap, clock=_is_clock(parsed.rows))
+    note_kind(kind, steps, gap, remarks)
     frame = _frame(_with_one_clock(settled, remarks))
     return StepLog(
         reader=reader,
@@ -244,53 +237,6 @@ def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
             remarks.note("clock_restarts", "the cumulative clock has gaps or goes back: single step times are used")
             return [row._replace(end_s=math.nan) for row in rows]
     return rows
-
-
-def _kind(parsed: Parsed, steps: int, gap: int) -> Kind:
-    """Return what a value is: a mean over one step is that step's time, a clock read every ten steps gives means."""
-    if parsed.kind == "mean" and gap == 1 and steps > 1:
-        return "single"
-    return "mean" if parsed.kind == "single" and gap > 1 and _is_clock(parsed.rows) else parsed.kind
-
-
-def _note_kind(kind: Kind, steps: int, gap: int, remarks: Remarks) -> None:
-    if kind in SAID and steps > 1:
-        remarks.notes.append(SAID[kind])
-    elif gap > 1 and kind == "single":
-        remarks.note(
-            "every_n_steps", f"a record every {gap} steps: the time of one step each, the others are not there"
-        )
-    elif gap > 1:
-        remarks.note(
-            "every_n_steps", f"a record every {gap} steps: values may be means over {gap} steps, not single ones"
-        )
-
-
-def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> int:
-    """Say what is missing; returns the usual distance between two recorded steps."""
-    ranks = {rank: {_step(row) for row in of_rank} for rank, of_rank in _by_rank(rows).items()}
-    everywhere = set().union(*ranks.values())
-    for rank, steps in ranks.items():
-        if missing := everywhere - steps:
-            remarks.note("missing_on_rank", f"rank {rank} lacks {len(missing)} steps: {listed(missing)}")
-    if world_size and min(ranks) >= 0 and len(ranks) < world_size:
-        lacking = set(range(world_size)) - set(ranks)
-        remarks.note("missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}")
-    return _note_missing_steps(sorted(everywhere), remarks)
-
-
-def _note_missing_steps(steps: list[int], remarks: Remarks) -> int:
-    distances = Counter(b - a for a, b in pairwise(steps))
-    if not distances:
-        return 1
-    distance, times = distances.most_common(1)[0]
-    usual = distance if times > 1 or len(steps) == 2 else 1  # noqa: PLR2004 (two records have one distance)
-    if steps[0] == 0:
-        remarks.note("zero_based", "the first step is step 0: windows count from it as the log does")
-    holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
-    if holes:
-        remarks.note("missing_steps", f"steps are missing in {len(holes)} places, from step {listed(holes)}")
-    return distance
 
 
 def _note_non_finite_extras(rows: Iterable[Row], remarks: Remarks) -> None:

@@ -6,7 +6,8 @@ Clock: time.time() of rank 0. The rate is the mean since the epoch's start (Ligh
 so values are marked as smoothed; it is a mean of more and more steps, and a change shows less and less.
 Includes: data loading, the step, callbacks and loggers; validation within an epoch too.
 Ranks: rank 0 alone.
-Resolution: 10 ms for s/it, two decimals for it/s; whole seconds for the elapsed time, kept as a column.
+Resolution: two decimals of it/s, also for slow steps (5 % at 0.1 it/s); whole seconds for the elapsed time, kept as
+a column.
 Lost: single steps; the first steps of an epoch weigh on all values after them.
 """
 

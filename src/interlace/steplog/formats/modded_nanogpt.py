@@ -21,7 +21,7 @@ READER = LineReader(
         hint="train_time:",
         begins=re.compile(r"step:\d+/\d+ (?=.*train_time:)"),
         record=re.compile(
-            rf"step:(?P<step>\d+)/(?P<total>\d+) (?:train_loss:(?P<train_loss>{NUM}) )?(?:\w+:{NUM} )*?"
+            rf"step:(?P<step>\d+)/(?P<total>\d+) (?:[a-z]\w*:\S+ )*?"
             rf"train_time:(?P<end_s>{NUM})(?P<unit>ms|s)\b",
             re.IGNORECASE,
         ),
