@@ -68,6 +68,15 @@ def test_a_pickle_with_tensors_says_what_to_do(tmp_path: Path) -> None:
         read(tmp_path / "r.pkl")
 
 
+@pytest.mark.parametrize("index", [b"\xff\xff\xff\x7f", b"\x00\x00\x00\x20"])
+def test_a_pickle_that_asks_for_all_memory_is_refused(tmp_path: Path, index: bytes) -> None:
+    body = pickle.dumps({"step_times": [0.5]}, protocol=2)
+    (tmp_path / "r.pkl").write_bytes(body.replace(b"}q\x00", b"}r" + index, 1))
+
+    with pytest.raises(ReadError, match="broken or cut"):
+        read(tmp_path / "r.pkl")
+
+
 @pytest.mark.parametrize("size", [40, 60])
 def test_a_cut_pickle_is_an_error(tmp_path: Path, size: int) -> None:
     (tmp_path / "r.pkl").write_bytes(pickle.dumps({"step_times": [0.5] * 9, **RESULTS})[:size])

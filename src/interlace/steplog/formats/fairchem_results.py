@@ -7,44 +7,25 @@ Ranks: one, and it is not said which: all ranks write the same file, the last on
 Resolution: that of a float.
 Lost: the other ranks. The file is written after the final evaluation, a run that fails there leaves none.
 
-Step 0 of fairchem is step 0 here. A pickle can run any code when it is opened; here only lists, dicts, numbers,
-strings and None are built, and everything else is refused (https://docs.python.org/3/library/pickle.html).
+Step 0 of fairchem is step 0 here. The pickle is read as plain data only (see `steplog.plain_pickle`).
 """
 
 from __future__ import annotations
 
-import io
-import pickle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interlace.errors import ReadError
 from interlace.steplog.facts import facts_in
 from interlace.steplog.model import FileReader, Options, Parsed, Remarks, Row
+from interlace.steplog.plain_pickle import load_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 FACTS = facts_in(__doc__)
 
-LARGEST_BYTES = 256 << 20
 _MAGIC = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")
 _SERIES = {"losses": "loss", "grad_norms": "grad_norm"}
-
-
-class ForbiddenError(Exception):
-    """A pickle asks for something that is no plain data."""
-
-
-class PlainUnpickler(pickle.Unpickler):
-    """Builds lists, dicts, tuples, numbers, strings and None; any global name is refused before it is imported."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Refuse. Raises ForbiddenError."""
-        raise ForbiddenError(f"{module}.{name}")
-
-    def persistent_load(self, pid: Any) -> Any:
-        """Refuse. Raises ForbiddenError."""
-        raise ForbiddenError(f"persistent id {pid!r}")
 
 
 class FairchemResultsReader(FileReader):
@@ -63,7 +44,7 @@ class FairchemResultsReader(FileReader):
     def read_path(self, path: Path, options: Options) -> Parsed:
         """Read the lists; Raises ReadError for a pickle that is anything but plain data."""
         del options
-        content = plain(path)
+        content = load_plain(path)
         times = content.get("step_times") if isinstance(content, dict) else None
         if not isinstance(times, list):
             raise ReadError(f"{path}: `step_times` is no list in this pickle; is it fairchem's benchmark_results.pkl?")
@@ -81,24 +62,6 @@ class FairchemResultsReader(FileReader):
             rows.append(Row(n, step_s, extra={k: v for k, v in columns.items() if v is not None} or None, line=n))
         remarks.note("rank_unknown", "the times are one rank's, the last that wrote the file; which, it does not say")
         return Parsed(rows, remarks, ended=True, kind="single")
-
-
-def plain(path: Path) -> Any:
-    """Return what a pickle of plain data holds. Raises ReadError where it holds anything else, or is broken."""
-    if path.stat().st_size > LARGEST_BYTES:
-        raise ReadError(f"{path} has {path.stat().st_size >> 20} MiB, too much for a list of step times")
-    try:
-        return PlainUnpickler(io.BytesIO(path.read_bytes())).load()
-    except ForbiddenError as error:
-        tensor = "torch" in str(error)
-        hint = (
-            "it holds tensors: with print_every above 1 the losses are never read back; run with print_every=1"
-            if tensor
-            else "only plain lists, dicts, numbers and strings are read"
-        )
-        raise ReadError(f"{path}: refused, the pickle would load {error}; {hint}") from error
-    except Exception as error:  # a broken pickle may fail in any way
-        raise ReadError(f"{path}: the pickle is broken or cut ({type(error).__name__}: {error})") from error
 
 
 def _has(values: object, n: int) -> bool:
