@@ -82,6 +82,24 @@ def test_a_live_log_leaves_the_bar_for_printed_times(tmp_path: Path) -> None:
     assert (tail.steps(), tail.reader) == (2, "keyvalue")
 
 
+def test_only_a_bar_named_after_training_is_live_progress(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(drawn("", 5000, 5000, 9, "1.00s/it") + "\n")
+    tail = Tail(path)
+    assert tail.steps() == 0
+
+    epochs = "".join(drawn(f"Epoch {e}: ", n, 20, n, "1.00s/it") for e in (1, 2) for n in range(1, 16 + 4 * (e < 2)))
+    path.write_text(path.read_text() + epochs + drawn("Evaluating: ", 900, 900, 9, "1.00s/it") + "\n")
+    assert tail.steps() == 35  # the last drawing of the first epoch was passed over
+
+
+def test_a_trainers_evaluation_is_no_live_progress(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(drawn("", 10, 100, 5, " 2.00it/s") + LOSS + drawn("", 700, 1000, 9, "80.00it/s") + "\n")
+
+    assert Tail(path).steps() == 10
+
+
 @pytest.mark.parametrize(
     "text",
     [

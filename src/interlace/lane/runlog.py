@@ -53,7 +53,10 @@ def keep_log(log: Path | None, run_dir: Path) -> Path | None:
 
 
 def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Found:
-    """Read the step series from the first source that has one; of the two streams, from the fuller."""
+    """Read the step series from the first source that has one; of the two streams, from the fuller.
+
+    A progress bar on one stream never goes before step times that are printed on the other.
+    """
     sources = step_sources(run_dir, log)
     found: list[Found] = []
     failures: list[str] = []
@@ -67,7 +70,7 @@ def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -
             break
     if not found:
         return Found(None, None, " | ".join(failures))
-    return max(found, key=lambda one: len(one.log.frame) if one.log else 0)
+    return max(found, key=lambda one: (one.log.kind != "smoothed", len(one.log.frame)) if one.log else (False, 0))
 
 
 def _from_one(log: StepLog) -> StepLog:

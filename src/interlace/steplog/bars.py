@@ -188,6 +188,36 @@ def _spent_s(drawn: Iterable[Bar]) -> float:
     return spent
 
 
+class LiveCount:
+    """Counts the steps of one loop's bar while it is drawn: of the first that is named after training.
+
+    `unnamed`: the first bar that may be the training's will do. Other bars never count: one of a thousand files
+    that are prepared must not look like a thousand steps.
+    """
+
+    def __init__(self, *, unnamed: bool = False) -> None:
+        self._unnamed = unnamed
+        self._loop: Loop | None = None
+        self._done: dict[int, int] = {}
+        self._last: dict[int, Bar] = {}
+
+    def __call__(self, text: str) -> list[tuple[int, int | None]]:
+        """Return (rank, step) for each drawing of the loop in a text."""
+        return [(bar.rank, self._step(bar)) for bar in bars_in(text) if self._counts(bar)]
+
+    def _counts(self, bar: Bar) -> bool:
+        if self._loop is None and is_training(bar) and (self._unnamed or _TRAINING.search(bar.desc)):
+            self._loop = bar.loop
+        return bar.loop == self._loop and not bar.n_rounded and bar.n > 0
+
+    def _step(self, bar: Bar) -> int:
+        before = self._last.get(bar.rank)
+        if before and _begins_again(bar, before):
+            self._done[bar.rank] = self._done.get(bar.rank, 0) + (before.total or before.n)
+        self._last[bar.rank] = bar
+        return self._done.get(bar.rank, 0) + bar.n
+
+
 def rows_of(drawn: Sequence[Bar], remarks: Remarks) -> list[Row]:
     """Turn the drawings of one loop into rows: each drawn count once, epochs counted on."""
     rows: list[Row] = []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from interlace.steplog.bars import Bar, bars_in, is_training, main_loop, rows_of
+from interlace.steplog.bars import Bar, LiveCount, bars_in, is_training, main_loop, rows_of
 from interlace.steplog.facts import facts_in
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
 from interlace.steplog.numbers import NUMBER, parse_number
@@ -84,9 +84,9 @@ class HfTrainerReader:
         return Parsed(rows, remarks, ended=summary is not None, kind="smoothed")
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
-        """Return a function that lists the counts of training bars."""
+        """Return a function that lists the counts of the first bar, which is the training's."""
         del options
-        return lambda text: [(bar.rank, bar.n) for bar in bars_in(text) if is_training(bar) and bar.n]
+        return LiveCount(unnamed=True)
 
 
 def _numbers(text: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlace.steplog.bars import Bar, bars_in, is_training, main_loop, rows_of
+from interlace.steplog.bars import Bar, LiveCount, bars_in, is_training, main_loop, rows_of
 from interlace.steplog.facts import facts_in
 from interlace.steplog.model import Options, Parsed, Remarks, shorten
 
@@ -50,9 +50,9 @@ class TqdmReader:
         return Parsed(rows_of(main_loop(bars, remarks), remarks), remarks, kind="smoothed")
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
-        """Return a function that lists the counts of training bars."""
+        """Return a function that lists the counts of a bar that is named after training."""
         del options
-        return lambda text: [(bar.rank, bar.n) for bar in bars_in(text) if is_training(bar) and bar.n]
+        return LiveCount()
 
 
 READER = TqdmReader()
