@@ -168,6 +168,12 @@ def test_torchtitan_times_are_dates_where_there_are_dates(read_text: ReadText) -
     assert log.frame["mfu_pct"].tolist() == [40.12] * 2
 
 
+def test_torchtitan_dates_in_whole_seconds_are_too_coarse(read_text: ReadText) -> None:
+    lines = "".join(f"2026-01-02 03:04:{5 + step // 3:02d} {titan(step, 0.4)}\n" for step in (1, 10, 20))
+
+    near(rows(read_text(TITAN_HEAD + lines))[1:], SAMPLES["torchtitan"], [0.4, 0.4])
+
+
 @pytest.mark.parametrize(
     ("head", "times"),
     [

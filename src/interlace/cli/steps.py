@@ -26,9 +26,11 @@ HELP = """\
 usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us] [window=FIRST:LAST] [--json]
 
 Show which step times stand in a training log, how they were recognised, and what had to be left out.
-FILE is a log, or a folder with the recorder's per-rank logs (rank-*.jsonl).
+FILE is a log, an event file of TensorBoard, a W&B run, fairchem's benchmark_results.pkl; or a folder with the recorder's
+per-rank logs (rank-*.jsonl), with event files, or of an offline W&B run.
 
-  reader=NAME        auto (default), or one of: {readers}
+  reader=NAME        auto (default), or one of:
+{readers}
   pattern=REGEX      your own regular expression, with a named group for the time: step_s, step_ms or step_us
                      (or end_s for a cumulative clock); step, rank and any other number are optional groups
   unit=ms            what times are in when nothing in the log says so (default: s)
@@ -69,7 +71,10 @@ class Arguments:
 def run(argv: list[str]) -> int:
     """Run the command. Raises UsageError for wrong arguments, ReadError for a log without step times."""
     if not argv or {"-h", "--help"} & set(argv):
-        sys.stdout.write(HELP.replace("{readers}", ", ".join(steplog.names()[1:])))
+        names = textwrap.fill(
+            ", ".join(steplog.names()[1:]), WIDTH, initial_indent=" " * 21, subsequent_indent=" " * 21
+        )
+        sys.stdout.write(HELP.replace("{readers}", names))
         return 0 if argv else UsageError.exit_code
     asked = parse(argv)
     log = steplog.read(asked.path, reader=asked.reader, pattern=asked.pattern, unit=cast("Unit", asked.unit))

@@ -49,8 +49,10 @@ class TorchtitanReader(LineReader):
         return None
 
     def listen(self, text: str, header: dict[str, float]) -> None:
-        """Take in batch, sequence and mesh; `model_parallel` 0 stands for one whose size is not said."""
+        """Take in batch, sequence, mesh, and how fine dates are; `model_parallel` 0 stands for one whose size is not said."""
         if "step: " in text:
+            if "fine_dates" not in header and _FRACTION.search(text):
+                header["fine_dates"] = 1.0
             return
         super().listen(text, header)
         if match := _MESH.search(text):
@@ -61,10 +63,10 @@ class TorchtitanReader(LineReader):
             header["model_parallel"] = 0.0
 
     def seconds_of(self, fields: Mapping[str, str], header: Mapping[str, float]) -> tuple[float, float] | str:
-        """Return the clock where the record has one, else the time that its tokens give."""
-        if AT in fields:
-            return math.nan, float(fields[AT])
+        """Return the clock where dates have fractions of a second, else the time that the tokens give."""
         tokens, rate = _tokens(header), parse_number(fields["tps"], count=True).value
+        if AT in fields and ("fine_dates" in header or tokens is None):
+            return math.nan, float(fields[AT])
         if tokens is None:
             return "no_tokens: neither a date nor the tokens of a step are known"
         return (tokens / rate if rate else math.nan), math.nan
