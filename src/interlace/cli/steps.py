@@ -26,8 +26,8 @@ HELP = """\
 usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us] [window=FIRST:LAST] [--json]
 
 Show which step times stand in a training log, how they were recognised, and what had to be left out.
-FILE is a log, an event file of TensorBoard, a W&B run, fairchem's benchmark_results.pkl; or a folder with the recorder's
-per-rank logs (rank-*.jsonl), with event files, or of an offline W&B run.
+FILE is a log, an event file of TensorBoard, a W&B run, fairchem's benchmark_results.pkl; or a folder: the recorder's
+per-rank logs (rank-*.jsonl), event files, or an offline W&B run.
 
   reader=NAME        auto (default), or one of:
 {readers}

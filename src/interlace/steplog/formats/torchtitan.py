@@ -49,7 +49,7 @@ class TorchtitanReader(LineReader):
         return None
 
     def listen(self, text: str, header: dict[str, float]) -> None:
-        """Take in batch, sequence, mesh, and how fine dates are; `model_parallel` 0 stands for one whose size is not said."""
+        """Take in batch, sequence, mesh and how fine dates are; `model_parallel` 0: there is one, of unknown size."""
         if "step: " in text:
             if "fine_dates" not in header and _FRACTION.search(text):
                 header["fine_dates"] = 1.0
