@@ -245,12 +245,14 @@ def test_lightnings_bars_are_epochs_of_running_means(read_text: ReadText, rich: 
             bar = f"Epoch {epoch}/1  ━━━━━━╺━━━ {n}/10 0:00:{n:02d} • 0:00:09 2.00it/s v_num: 0.000 loss: 0.5\n"
             own = drawn(f"Epoch {epoch}: ", n, 10, n, "2.00it/s, v_num=0, train_loss=0.5")
             text += bar if rich else own
+        text += "" if rich else drawn(f"Epoch {epoch}: ", 0, 10, 0, "?it/s, v_num=0, train_loss=0.5")
         text += drawn("Validation DataLoader 0: ", 5, 5, 1, " 9.90it/s")
 
     log = read_text(text + "\n")
 
     assert (log.reader, log.kind) == ("lightning", "smoothed")
     assert rows(log) == [(n, 0.5) for n in range(1, 21)]
+    assert rows(read_text(text[text.index("Epoch 1") :])) == [(n, 0.5) for n in range(11, 21)]
 
 
 def test_lightnings_csv_with_a_throughput_monitor_is_read_by_its_clock(read_text: ReadText) -> None:

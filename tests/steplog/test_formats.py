@@ -61,7 +61,7 @@ def test_a_record_cut_anywhere_gives_its_time_or_none(read_text: ReadText, name:
     # Torchtitan rounds its tokens a second.
     right = [{first: 0.41, last: 0.42}, {first: 0.41, cut: 1.37, last: 0.42}]
 
-    for at in range(1, len(line)):
+    for at in range(1, len(line), 2):
         text = sample.head + sample.line(first, 0.41) + "\n" + line[:at] + "\n" + sample.line(last, 0.42) + "\n"
         found = {step: round(time, 4) for step, time in rows(read_text(text))}
         assert found == pytest.approx(right[cut in found], rel=3e-4), line[:at]
@@ -72,7 +72,7 @@ def test_a_last_line_cut_by_a_kill_gives_its_time_or_none(read_text: ReadText, n
     sample = SAMPLES[name]
     line = sample.line(sample.steps(2)[1], 1.37)
 
-    for at in range(1, len(line), 3):
+    for at in range(1, len(line), 5):
         log = read_text(sample.head + sample.line(sample.first, 0.41) + "\n" + line[:at])
         assert [time for _, time in rows(log)][1:] in ([], pytest.approx([1.37], rel=3e-4)), line[:at]
         assert log.errors == ()
@@ -84,10 +84,23 @@ def test_a_line_of_another_rank_in_the_middle_of_one_gives_right_times_or_none(r
     first, second, third = sample.steps(3)
     line, other = sample.line(second, 1.37), sample.line(third, 0.55)
 
-    for at in range(1, len(line), 2):
+    for at in range(1, len(line), 4):
         log = read_text(sample.head + sample.line(first, 0.41) + "\n" + line[:at] + other + "\n" + line[at:] + "\n")
         for step, time in rows(log):
             assert time == pytest.approx({first: 0.41, second: 1.37, third: 0.55}[step], rel=3e-4), line[:at]
+
+
+def test_a_record_filled_with_the_rest_of_another_ranks_is_an_error(read_text: ReadText) -> None:
+    sample = SAMPLES["megatron"]
+    cut, between, filled = sample.line(60, 2.2), sample.line(50, 0.4), sample.line(60, 0.5)
+    at = cut.index("samples")
+    text = cut[:at] + between + "\n" + filled[: at - 3] + cut[at:] + "\n" + filled[at - 3 :] + "\n"
+
+    log = read_text(sample.log([0.4] * 4) + text)
+
+    assert rows(log) == [(step, 0.4) for step in range(10, 60, 10)]
+    assert codes(log.errors) == ["torn_record:7", "torn_record:9", "torn_record:8"]
+    assert "it reads like no other record" in log.errors[2]
 
 
 @every_format

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -31,8 +32,10 @@ UNIT = UNITS
 TIMES: dict[str, Unit] = {"step_s": "s", "step_ms": "ms"}
 CLOCKS: dict[str, Unit] = {"end_s": "s", "end_ms": "ms"}
 KEPT_CHARS = 1 << 16
+_USUAL = 3
 AT = "at"
 """Among a record's groups: the date in front of it, in unix seconds."""
+_NUMBERS = re.compile(r"(?:[\d\s.,:+%()-]|(?<=\d)e(?=[-+\d])|nan|inf)+", re.IGNORECASE)
 _TAKEN = {*TIMES, *CLOCKS, "step", "rank", "unit", AT}
 _RANK = re.compile(r"\[(?:default|rank|train|trainer|worker)\s?_?(\d+)\]", re.IGNORECASE)
 
@@ -88,6 +91,7 @@ class LineReader:
         gathered = _Gathered()
         for record, piece, before in self._records(records, gathered):
             self._take(record, piece, before, gathered)
+        gathered.drop_odd()
         rows, remarks = gathered.rows, gathered.remarks
         if gathered.other:
             remarks.note("validation_rows", f"{gathered.other} records of validation or test were left out")
@@ -165,6 +169,7 @@ class LineReader:
                 if not carried and self.form.rest and self.form.rest.search(text):
                     gathered.unread(record, text)
                 continue
+            gathered.tangled = gathered.tangled or len(cuts) > 1 or text.count(hint) > len(cuts)
             ends = [*cuts[1:], len(text) - len(carried)]
             for before, start, end in zip([0, *cuts[:-1]], cuts, ends, strict=True):
                 own_line = record if end == len(text) else record._replace(ended=True)
@@ -194,6 +199,7 @@ class LineReader:
         columns = {name: value for name, value in _columns(fields, piece, self.form.pairs) if value is not None}
         row = Row(self.step_of(fields), times[0], _rank_in(fields, before), times[1], columns or None, record.line)
         gathered.rows.append(row)
+        gathered.shapes.append((_shape(match[0]), piece))
         if at is not None:
             gathered.dates.append(at)
 
@@ -206,11 +212,29 @@ class _Gathered:
         self.remarks = Remarks()
         self.header: dict[str, float] = {}
         self.dates: list[float] = []
+        self.shapes: list[tuple[int, str]] = []
         self.other = 0
         self.ended = False
+        self.tangled = False
+
+    def drop_odd(self) -> None:
+        """Drop records that read like no other, where ranks write into each other's lines.
+
+        A record whose middle another rank's rest has filled can still match: its begin is of one, its time of another.
+        """
+        counts = Counter(shape for shape, _ in self.shapes)
+        if not self.tangled or not counts or max(counts.values()) < _USUAL:
+            return
+        odd = [n for n, (shape, _) in enumerate(self.shapes) if counts[shape] == 1]
+        for n in odd:
+            why = "it reads like no other record, another rank may have written into it"
+            self.remarks.error("torn_record", self.rows[n].line, self.shapes[n][1], why)
+        dropped = set(odd)
+        self.rows = [row for n, row in enumerate(self.rows) if n not in dropped]
 
     def torn(self, record: Record, piece: str) -> None:
         """Say that a record begins here and is not whole."""
+        self.tangled = True
         if record.ended:
             self.remarks.error("torn_record", record.line, piece, "a record begins here and is not whole")
         else:
@@ -218,7 +242,13 @@ class _Gathered:
 
     def unread(self, record: Record, text: str) -> None:
         """Say that a line speaks of a step time where no record begins."""
+        self.tangled = True
         self.remarks.error("torn_record", record.line, text, "its beginning is not there")
+
+
+def _shape(text: str) -> int:
+    """Return what a record looks like without its numbers."""
+    return hash(_NUMBERS.sub("#", text))
 
 
 def fields_of(match: re.Match[str]) -> dict[str, str]:

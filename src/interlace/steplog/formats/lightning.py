@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 
-_EPOCH = re.compile(r"Epoch \d+\Z")
+_EPOCH = re.compile(r"Epoch (\d+)\Z")
 _MARK = re.compile(r"Epoch \d+:.*\bv_num[=:]|Epoch \d+/\d+ .*•.*\bv_num[=:]")
 
 
@@ -46,7 +46,7 @@ class LightningReader:
         return None
 
     def parse(self, records: Iterable[Record], options: Options) -> Parsed:
-        """Read all training bars, epoch after epoch."""
+        """Read all training bars; a step is counted from the epoch in front of the bar."""
         del options
         remarks = Remarks()
         bars: list[Bar] = []
@@ -55,13 +55,19 @@ class LightningReader:
         return Parsed(rows_of(bars, remarks), remarks, kind="smoothed")
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
-        """Return a function that lists the steps of the bars, as epochs of their length."""
+        """Return a function that lists the steps of the bars."""
         del options
-        return lambda text: [(bar.rank, int(bar.desc.split()[1]) * (bar.total or 0) + bar.n) for bar in _training(text)]
+        return lambda text: [(bar.rank, bar.n) for bar in _training(text)]
 
 
 def _training(text: str, line: int = 0) -> Iterator[Bar]:
-    return (bar for bar in bars_in(text, line) if _EPOCH.match(bar.desc))
+    """Yield the training bars with their count over all epochs, of which the first is 0.
+
+    Lightning sets a bar to 0 before it gives it the next epoch's name: such drawings are passed over.
+    """
+    for bar in bars_in(text, line):
+        if bar.n and (match := _EPOCH.match(bar.desc)):
+            yield bar._replace(n=int(match[1]) * (bar.total or 0) + bar.n)
 
 
 READER = LightningReader()
