@@ -319,6 +319,19 @@ def test_a_run_cut_by_a_kill_or_damaged_is_read_up_to_there(tmp_path: Path) -> N
     assert "wrong checksum" in log.errors[0]
 
 
+def test_rows_with_another_counter_give_no_differences(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    train = '{{"_step": {0}, "_runtime": {1}, "train/loss": 0.5, "train/global_step": {2}}}\n'
+    other = '{{"_step": {0}, "_runtime": {1}, "gpu/temp": 60}}\n'
+    pairs = [train.format(2 * n, n * 4.1, n * 10) + other.format(2 * n + 1, n * 4.1 + 1) for n in (1, 2, 3)]
+    path.write_text("".join(pairs) + train.format(8, 16.4, 40))
+
+    log = read(path)
+
+    assert rows(log) == [(20, 0.41), (30, 0.41), (40, 0.41)]
+    assert "other_counter" in codes(log.notes)
+
+
 def test_an_exported_history_is_read_with_the_same_keys(tmp_path: Path) -> None:
     path = tmp_path / "history.jsonl"
     row = '{{"_step": {0}, "_runtime": {1}, "_timestamp": 1764432000.5, "train/loss": 0.5, "train/global_step": {2}}}\n'

@@ -6,6 +6,7 @@ Shared by the readers `jsonl` and `csv`, so that a key means the same in both.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -93,6 +94,7 @@ class Rows:
         self._rows: list[Row] = []
         self._dates: list[float] = []
         self._bare: set[str] = set()
+        self._counters: list[str | None] = []
         self._world_size: int | None = None
         self._without_time = self._validation = 0
 
@@ -127,6 +129,7 @@ class Rows:
         if layout.clock and (at := unix_s_of(fields[layout.clock])) is not None:
             self._dates.append(at)
         self._rows.append(row)
+        self._counters.append(layout.step)
 
     def _duration(self, fields: Mapping[str, Any], layout: Layout) -> tuple[float, str | None]:
         if layout.time is None:
@@ -140,9 +143,20 @@ class Rows:
         number = parse_duration(repr(value) if isinstance(value, float) else str(value), unit)
         return (math.nan if number.value is None else number.value), number.warning
 
+    def _with_one_counter(self) -> list[Row]:
+        """Keep rows of one counter of steps where times come from a clock: two would give wrong differences."""
+        rows = self._rows
+        if not rows or not all(math.isnan(row.step_s) for row in rows) or len(set(self._counters)) == 1:
+            return rows
+        usual = Counter(self._counters).most_common(1)[0][0]
+        kept = [row for row, counter in zip(rows, self._counters, strict=True) if counter == usual]
+        text = f"{len(rows) - len(kept)} rows count steps by another key than `{usual}` and were left out"
+        self.remarks.note("other_counter", text)
+        return kept
+
     def parsed(self, *, ended: bool = False) -> Parsed:
         """Return the rows and the notes about them."""
-        rows, note = self._rows, self.remarks.note
+        rows, note = self._with_one_counter(), self.remarks.note
         if self._bare == {"time"} and _only_grows(rows):
             shown = f"time={rows[0].step_s:g} ... time={rows[-1].step_s:g}"
             why = "`time` grows from row to row: a running clock, not a step's time"
