@@ -78,6 +78,16 @@ def test_a_last_line_cut_by_a_kill_gives_its_time_or_none(read_text: ReadText, n
         assert log.errors == ()
 
 
+def test_a_record_that_is_unlike_the_others_counts_where_nothing_is_torn(read_text: ReadText) -> None:
+    sample = SAMPLES["torchtitan"]
+    unlike = sample.line(50, 0.4).replace("40.12%", "N/A")
+
+    log = read_text(sample.log([0.4] * 4) + unlike + "\n" + sample.line(60, 0.4)[:60])
+
+    near(rows(log), sample, [0.4] * 5)
+    assert log.errors == ()
+
+
 @every_format
 def test_a_line_of_another_rank_in_the_middle_of_one_gives_right_times_or_none(read_text: ReadText, name: str) -> None:
     sample = SAMPLES[name]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.steplog.dates import unix_s_in
 from interlace.steplog.facts import facts_in
@@ -198,10 +197,18 @@ class LineReader:
             return
         columns = {name: value for name, value in _columns(fields, piece, self.form.pairs) if value is not None}
         row = Row(self.step_of(fields), times[0], _rank_in(fields, before), times[1], columns or None, record.line)
+        gathered.seen(_shape(match[0]), piece)
         gathered.rows.append(row)
-        gathered.shapes.append((_shape(match[0]), piece))
         if at is not None:
             gathered.dates.append(at)
+
+
+class _Shape(NamedTuple):
+    """How many records look alike, and the first of them."""
+
+    times: int
+    row: int
+    piece: str
 
 
 class _Gathered:
@@ -212,29 +219,33 @@ class _Gathered:
         self.remarks = Remarks()
         self.header: dict[str, float] = {}
         self.dates: list[float] = []
-        self.shapes: list[tuple[int, str]] = []
+        self.shapes: dict[int, _Shape] = {}
         self.other = 0
         self.ended = False
         self.tangled = False
+
+    def seen(self, shape: int, piece: str) -> None:
+        """Count what the record that comes next looks like; one of each look is kept."""
+        before = self.shapes.get(shape)
+        self.shapes[shape] = before._replace(times=before.times + 1) if before else _Shape(1, len(self.rows), piece)
 
     def drop_odd(self) -> None:
         """Drop records that read like no other, where ranks write into each other's lines.
 
         A record whose middle another rank's rest has filled can still match: its begin is of one, its time of another.
         """
-        counts = Counter(shape for shape, _ in self.shapes)
-        if not self.tangled or not counts or max(counts.values()) < _USUAL:
+        shapes = self.shapes.values()
+        if not self.tangled or max((shape.times for shape in shapes), default=0) < _USUAL:
             return
-        odd = [n for n, (shape, _) in enumerate(self.shapes) if counts[shape] == 1]
-        for n in odd:
+        odd = {shape.row: shape.piece for shape in shapes if shape.times == 1}
+        for n, piece in odd.items():
             why = "it reads like no other record, another rank may have written into it"
-            self.remarks.error("torn_record", self.rows[n].line, self.shapes[n][1], why)
-        dropped = set(odd)
-        self.rows = [row for n, row in enumerate(self.rows) if n not in dropped]
+            self.remarks.error("torn_record", self.rows[n].line, piece, why)
+        self.rows = [row for n, row in enumerate(self.rows) if n not in odd]
 
     def torn(self, record: Record, piece: str) -> None:
         """Say that a record begins here and is not whole."""
-        self.tangled = True
+        self.tangled = self.tangled or record.ended
         if record.ended:
             self.remarks.error("torn_record", record.line, piece, "a record begins here and is not whole")
         else:
