@@ -300,6 +300,19 @@ def test_overlapping_logs_are_noted(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert any("b2.jsonl and" in note and "overlap in time" in note for note in found["notes"])
 
 
+def test_logs_with_values_of_different_kinds_are_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "2026/01/02 03:{:02d}:05 - mmengine - INFO - Iter(train) [{}/9000]  lr: 1.0e-02  time: {}  data_time: 0.01\n"
+    for position, (name, every) in enumerate([("a1", 10), ("b1", 5), ("b2", 5), ("a2", 10)]):
+        steps = range(every, 401, every)
+        text = "".join(line.format(position, step, 0.4 + step % 7 / 1000) for step in steps)
+        (tmp_path / f"{name}.log").write_text(text)
+
+    (found,) = records(capsys, f"a={tmp_path}/a*.log", f"b={tmp_path}/b*.log")
+
+    assert found["verdict"] == "not judged"
+    assert "values of different kinds (mean, smoothed)" in found["sentence"]
+
+
 def test_clocks_that_contradict_the_given_order_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = write_runs(tmp_path, "ABAB", {"A": 0.028, "B": 0.025})
 

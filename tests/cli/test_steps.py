@@ -35,7 +35,7 @@ def test_people_read_what_was_recognised_and_what_is_odd(log: Path, capsys: pyte
     for expected in (
         "read by     keyvalue: `step_s` with its unit, in records like `step_s=92.1`",
         "steps       10, 1 to 10",
-        "clock       single step times, no cumulative clock; resolution 10 ms",
+        "clock       step times as logged, no cumulative clock; resolution 10 ms",
         "window      steps 2 to 10, 9 of them (the log has not all of 51:300, so: all but the first)",
         "median      410 ms",
         "step 1      92.1 s, 224.6 x the median (not in the window)",
@@ -129,4 +129,4 @@ def test_help_loads_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True)
 
     assert "usage: interlace steps FILE" in done.stdout
-    assert "interlace, lerobot, jsonl, csv, keyvalue, pattern" in done.stdout
+    assert "interlace, lerobot, fairchem_results, fairchem, " in done.stdout

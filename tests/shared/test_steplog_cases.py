@@ -11,6 +11,7 @@ import pytest
 
 from interlace.errors import ReadError
 from interlace.steplog import StepLog, Tail, read
+from interlace.steplog.bars import bars_in
 from interlace.steplog.numbers import parse_number
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -100,10 +101,76 @@ def test_e20_no_match_is_an_error() -> None:
         assert all(text in str(raised.value) for text in expected["message_contains"])
 
 
-@pytest.mark.parametrize("name", ["E01", "E04"])
-def test_logs_without_a_step_time_are_refused(name: str) -> None:
-    with pytest.raises(ReadError, match="no reader recognises it"):
-        read(case(name)[0])
+def test_e01_bars_are_smoothed() -> None:
+    path, expected = case("E01")
+
+    log = read(path)
+
+    right = [r for r in expected["records"] if r["s_per_it"] is not None]
+    assert records(log) == [[r["n"], r["s_per_it"]] for r in right]
+    assert log.frame["elapsed_s"].tolist() == [r["elapsed_s"] for r in right]
+    assert log.kind == expected["quality"]
+
+
+def test_e02_forms_of_bars() -> None:
+    path, expected = case("E02", "bars.json")
+
+    for text, right in zip(json.loads(path.read_text()), expected["results"], strict=True):
+        (bar,) = bars_in(text)
+        assert (bar.n, bar.elapsed_s) == (right["n"], right["elapsed_s"])
+        assert bar.s_per_it == (right["s_per_it"] and pytest.approx(right["s_per_it"]))
+        assert bar.n_rounded == right.get("n_rounded", False)
+
+
+def test_e04_rates_alone_are_no_step_times() -> None:
+    with pytest.raises(ReadError, match="A torchtitan log states tokens a second"):
+        read(case("E04")[0])
+
+
+def test_e14_meters_are_recognised() -> None:
+    path, expected = case("E14")
+
+    log = read(path)
+
+    assert (log.reader, records(log)) == ("openpcdet", expected["records"])
+    assert log.attempts == expected["attempts"]
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_fairchem_results_and_lines(ranks: int) -> None:
+    results = json.loads((LOGS / f"fairchem_{ranks}rank_benchmark_results.json").read_text())
+
+    pickled = read(LOGS / f"fairchem_{ranks}rank_benchmark_results.pkl").frame
+    lines = read(LOGS / f"fairchem_{ranks}rank.log")
+
+    assert pickled["step_s"].tolist() == results["step_times"]
+    assert pickled["loss"].tolist() == results["losses"]
+    assert (lines.world_size, lines.ended, len(lines.frame), lines.errors) == (ranks, True, 12, ())
+    # Both clocks go round one step; that of the lines has the data loading as well. The first has the set-up.
+    assert np.allclose(lines.frame["step_s"][1:], pickled["step_s"][1:], rtol=0.02)
+
+
+def test_opentau_json_and_console_agree() -> None:
+    from_json = read(LOGS / "opentau_profile_step_baseline.json").frame
+    console = read(LOGS / "opentau_profile_step_baseline.log").frame
+
+    assert from_json["step_s"].max() == 1.158041528787114
+    assert np.allclose(from_json["step_s"], console["step_s"], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("fairchem_training_benchmark.log", "two runs into one log"),
+        ("fairchem_training_benchmark_report.json", "one mean for each of two runs"),
+        ("fairchem_checksums", "they hold no times"),
+        ("opentau_profile_dataloader.log", "measures fetching alone"),
+        ("opentau_benchmark_inference.json", "single inferences"),
+    ],
+)
+def test_known_logs_without_step_times(name: str, said: str) -> None:
+    with pytest.raises(ReadError, match=said):
+        read(LOGS / name)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def test_plain_records_are_read_as_printed(read_text: ReadText) -> None:
     ("text", "expected"),
     [
         ("step: 3 loss: 2.0 step_time: 0.31 s\n", [(3, 0.31)]),
+        ("Epoch [1/2], Step [5/100], step_time: 0.31s\n", [(5, 0.31)]),
         ("step 3/100 step_time=310ms\n", [(3, 0.31)]),
         ("iter 3 | time per step (ms): 312.4\n", [(3, 0.3124)]),
         ("Step: 3, ms/step: 310\n", [(3, 0.31)]),
@@ -135,6 +136,26 @@ def test_an_ambiguous_comma_is_refused_with_its_line(read_text: ReadText) -> Non
 
     assert rows(log) == [(1, 0.412), (3, 12.5)]
     assert log.errors == ("ambiguous_decimal_comma:2: `1,234` cannot be read as a time: `step=2 step_s=1,234`",)
+
+
+@pytest.mark.parametrize("value", ["1m30s", "0:00:01.5", "0.4.1s"])
+def test_a_time_in_a_form_that_is_not_known_is_an_error_and_not_passed_over(read_text: ReadText, value: str) -> None:
+    log = read_text(f"step=1 step_time=0.5s\nstep=2 step_time={value}\n")
+
+    assert rows(log) == [(1, 0.5)]
+    assert log.errors == (f"not_a_number:2: `{value}` cannot be read as a time: `step=2 step_time={value}`",)
+
+
+def test_a_step_that_is_no_whole_number_is_an_error(read_text: ReadText) -> None:
+    log = read_text("step=1 step_s=0,5\nstep=1.234 step_s=0,412\n")
+
+    assert rows(log) == [(1, 0.5)]
+    assert log.errors == ("bad_step:2: `1.234` is no step number: `step=1.234 step_s=0,412`",)
+
+
+def test_a_json_document_over_many_lines_is_refused(read_text: ReadText) -> None:
+    with pytest.raises(ReadError, match="write one object a line"):
+        read_text('[\n  {\n    "step": 10,\n    "step_s": 0.4\n  }\n]\n')
 
 
 def test_validation_lines_are_left_out(read_text: ReadText) -> None:

@@ -80,6 +80,29 @@ def test_a_time_that_only_grows_is_a_clock_and_refused(read_text: ReadText) -> N
         read_text(text)
 
 
+@pytest.mark.parametrize("rows_", [3, 8])
+def test_a_time_beside_counted_batches_is_a_clock(read_text: ReadText, rows_: int) -> None:
+    log = read_text(
+        "".join(f'{{"step": {n * 10}, "train/time": {n * 4.1}, "train/batches": {n}}}\n' for n in range(rows_))
+    )
+
+    assert rows(log) == [(n * 10, 0.41) for n in range(1, rows_)]
+    assert log.kind == "mean"
+
+
+@pytest.mark.parametrize(
+    "text", ['{"epoch": 1, "time": 100.5}\n{"epoch": 2, "time": 99}\n', "epoch,time\n1,9.5\n2,9\n"]
+)
+def test_the_time_of_an_epoch_is_no_step_time(read_text: ReadText, text: str) -> None:
+    with pytest.raises(ReadError, match="no reader recognises it"):
+        read_text(text)
+
+
+def test_three_times_that_double_are_a_clock(read_text: ReadText) -> None:
+    with pytest.raises(ReadError, match="`time` grows from row to row: a running clock"):
+        read_text("".join(f'{{"step": {n}, "time": {n / 2}}}\n' for n in (1, 2, 3)))
+
+
 def test_a_wall_clock_is_not_a_duration(read_text: ReadText) -> None:
     with pytest.raises(ReadError, match="clock_not_duration"):
         read_text('{"step": 1, "time": 1764432000.1}\n{"step": 2, "time": 1764432000.9}\n')

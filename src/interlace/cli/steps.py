@@ -7,7 +7,8 @@ import json
 import math
 import re
 import sys
-from dataclasses import dataclass
+import textwrap
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from interlace import steplog
@@ -25,9 +26,11 @@ HELP = """\
 usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us] [window=FIRST:LAST] [--json]
 
 Show which step times stand in a training log, how they were recognised, and what had to be left out.
-FILE is a log, or a folder with the recorder's per-rank logs (rank-*.jsonl).
+FILE is a log, an event file of TensorBoard, a W&B run, fairchem's benchmark_results.pkl; or a folder: the recorder's
+per-rank logs (rank-*.jsonl), event files, or an offline W&B run.
 
-  reader=NAME        auto (default), or one of: {readers}
+  reader=NAME        auto (default), or one of:
+{readers}
   pattern=REGEX      your own regular expression, with a named group for the time: step_s, step_ms or step_us
                      (or end_s for a cumulative clock); step, rank and any other number are optional groups
   unit=ms            what times are in when nothing in the log says so (default: s)
@@ -43,6 +46,14 @@ examples:
 
 KEYS = ("reader", "pattern", "unit", "window")
 SHOWN_FIRST, SHOWN_LAST, SHOWN_RANKS = 3, 2, 8
+WIDTH = 116
+KINDS = {
+    "single": "single step times",
+    "mean": "means over the steps between two records",
+    "smoothed": "running averages, no single step times",
+    "not said": "step times as logged",
+}
+"""What one value is, in words."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,10 @@ class Arguments:
 def run(argv: list[str]) -> int:
     """Run the command. Raises UsageError for wrong arguments, ReadError for a log without step times."""
     if not argv or {"-h", "--help"} & set(argv):
-        sys.stdout.write(HELP.replace("{readers}", ", ".join(steplog.names()[1:])))
+        names = textwrap.fill(
+            ", ".join(steplog.names()[1:]), WIDTH, initial_indent=" " * 21, subsequent_indent=" " * 21
+        )
+        sys.stdout.write(HELP.replace("{readers}", names))
         return 0 if argv else UsageError.exit_code
     asked = parse(argv)
     log = steplog.read(asked.path, reader=asked.reader, pattern=asked.pattern, unit=cast("Unit", asked.unit))
@@ -110,6 +124,8 @@ def as_json(log: StepLog, series: pd.DataFrame, summary: Summary) -> dict[str, A
         "ended": log.ended,
         "attempts": log.attempts,
         "cumulative": log.cumulative,
+        "kind": log.kind,
+        "facts": dict(log.facts),
         "quantum_s": log.quantum_s,
         "reduced": log.reduced,
         "started_at": log.started_at,
@@ -145,6 +161,7 @@ def as_text(path: str, log: StepLog, series: pd.DataFrame, summary: Summary) -> 
             f"  step 1      {shown_time(float(first['step_s']))}, {ratio:.1f} x the median (not in the window)"
         )
     lines += [f"  note        {note}" for note in _notes(log, summary)]
+    lines += _about(log)
     lines += [f"  error       {error}" for error in log.errors]
     return "\n".join(lines)
 
@@ -153,7 +170,7 @@ def _facts(log: StepLog, series: pd.DataFrame) -> list[str]:
     steps = f"{len(series)}, {int(series['step'].iloc[0])} to {int(series['step'].iloc[-1])}"
     world = "" if log.world_size is None else f", world size {log.world_size}"
     resolution = "not known, all values are equal" if log.quantum_s is None else shown_time(log.quantum_s)
-    clock = "cumulative" if log.cumulative else "single step times, no cumulative clock"
+    clock = f"cumulative; {KINDS[log.kind]}" if log.cumulative else f"{KINDS[log.kind]}, no cumulative clock"
     facts = [
         f"  steps       {steps}",
         f"  ranks       {_ranks(log)}{world}",
@@ -162,6 +179,15 @@ def _facts(log: StepLog, series: pd.DataFrame) -> list[str]:
     if log.started_at is not None:
         facts.append(f"  recorded    {iso(log.started_at)}{', to its end' if log.ended else ''}")
     return facts
+
+
+def _about(log: StepLog) -> list[str]:
+    """Say what is known of this format's times, from its reader."""
+    lines: list[str] = []
+    for label, text in log.facts.items():
+        first = f"  {log.reader[:11]:<11} " if not lines else " " * 14
+        lines += textwrap.wrap(f"{label}: {text}", WIDTH, initial_indent=first, subsequent_indent=" " * 16)
+    return lines
 
 
 def _ranks(log: StepLog) -> str:
@@ -173,10 +199,13 @@ def _ranks(log: StepLog) -> str:
 
 
 def _table(log: StepLog, series: pd.DataFrame) -> list[str]:
-    rows = _step_rows(log, series)
-    shown: list[dict[str, Any] | None] = [*rows]
-    if len(rows) > SHOWN_FIRST + SHOWN_LAST:
-        shown = [*rows[:SHOWN_FIRST], None, *rows[-SHOWN_LAST:]]
+    shown: list[dict[str, Any] | None]
+    if len(series) > SHOWN_FIRST + SHOWN_LAST:
+        ends = (series.head(SHOWN_FIRST), series.tail(SHOWN_LAST))
+        first, last = (_step_rows(replace(log, frame=_of_steps(log, end)), end) for end in ends)
+        shown = [*first, None, *last]
+    else:
+        shown = [*_step_rows(log, series)]
     lines = [f"  {'step':>8}  {'step time':>12}"]
     for row in shown:
         if row is None:
@@ -188,11 +217,16 @@ def _table(log: StepLog, series: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _of_steps(log: StepLog, series: pd.DataFrame) -> pd.DataFrame:
+    return log.frame[log.frame["step"].isin(series["step"])]
+
+
 def _step_rows(log: StepLog, series: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one dict a step; the further columns only where a log has one value a step."""
     frame = log.frame
     known = {"step", "rank", "step_s", "end_s"}
     extra = [name for name in frame.columns if name not in known] if frame["step"].is_unique else []
+    columns = {str(name): frame[name].tolist() for name in extra}
     ranks = _per_rank(frame)
     rows = []
     for n, (step, step_s, end_s) in enumerate(zip(series["step"], series["step_s"], series["end_s"], strict=True)):
@@ -201,7 +235,7 @@ def _step_rows(log: StepLog, series: pd.DataFrame) -> list[dict[str, Any]]:
             row["end_s"] = float(end_s)
         if step in ranks:
             row["ranks"] = ranks[step]
-        rows.append(row | {str(name): _finite(frame[name].iloc[n]) for name in extra} | row)
+        rows.append(row | {name: _finite(values[n]) for name, values in columns.items()} | row)
     return rows
 
 

@@ -187,6 +187,11 @@ def unlike(ordered: Ordered, baseline: str, arms: Sequence[str]) -> tuple[dict[s
         if len({*readers[baseline], *readers[arm]}) > 1:
             listed = f"{baseline}: {', '.join(readers[baseline])}; {arm}: {', '.join(readers[arm])}"
             failed[arm] = f"the logs were read by different readers ({listed}), whose times may mean different things"
+        kinds = {run.log.kind for run in ordered.runs if run.arm in (arm, baseline)}
+        if len(kinds) > 1 and arm not in failed:
+            failed[arm] = (
+                f"the logs hold values of different kinds ({', '.join(sorted(kinds))}), which are not compared"
+            )
         for one in (arm, baseline):
             if len(sizes[one]) > 1:
                 failed[arm] = f"runs of {one} had different numbers of ranks ({_listed(sizes[one])})"

@@ -69,7 +69,8 @@ def keep_log(log: Path | None, run_dir: Path) -> Path | None:
 def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Found:
     """Read the step series from the first source that has one; of the two streams, from the fuller.
 
-    Streams of several nodes that hold different ranks are put together.
+    Streams of several nodes that hold different ranks are put together. A progress bar on one stream never goes before
+    step times that are printed on the other.
     """
     sources = step_sources(run_dir, log)
     found: list[Found] = []
@@ -89,7 +90,7 @@ def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -
 
 def _together(found: Sequence[Found]) -> Found:
     """Take the fullest source; with it those of other nodes whose ranks, each named in the log, are not in it."""
-    best, *others = sorted(found, key=lambda one: -len(one.log.frame) if one.log else 0)
+    best, *others = sorted(found, key=_fullest, reverse=True)
     folders = {best.path.parent} if best.path else set()
     for other in others:
         if best.log is None or other.log is None or other.path is None or other.path.parent in folders:
@@ -99,6 +100,10 @@ def _together(found: Sequence[Found]) -> Found:
             best = replace(best, log=_joined(best.log, other.log))
             folders.add(other.path.parent)
     return best
+
+
+def _fullest(one: Found) -> tuple[bool, int]:
+    return (one.log.kind != "smoothed", len(one.log.frame)) if one.log else (False, 0)
 
 
 def _joined(one: StepLog, other: StepLog) -> StepLog:

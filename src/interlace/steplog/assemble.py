@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from interlace.steplog.gaps import kind_of, note_gaps, note_kind
 from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 SHOWN_TURNS = 4
 MAX_STEP = 2**53
 
 
-def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
+def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | None = None) -> StepLog | None:
     """Turn what a reader found into a step log; None when no row has a usable time."""
     remarks = parsed.remarks
     _note_non_finite_extras(parsed.rows, remarks)
@@ -37,7 +38,10 @@ def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
         kept, tries = _one_per_step(of_rank, rank, remarks)
         settled += kept
         attempts = max(attempts, tries)
-    _note_gaps(settled, parsed.world_size, remarks)
+    gap = note_gaps(_by_rank(settled), parsed.world_size, remarks)
+    steps = len({row.step for row in settled})
+    kind = kind_of(parsed, steps, gap, clock=_is_clock(parsed.rows))
+    note_kind(kind, steps, gap, remarks)
     frame = _frame(_with_one_clock(settled, remarks))
     return StepLog(
         reader=reader,
@@ -53,6 +57,8 @@ def assemble(parsed: Parsed, reader: str, why: str) -> StepLog | None:
         errors=remarks.all_errors(),
         attempts=attempts,
         reduced=parsed.reduced,
+        kind=kind,
+        facts=facts or {},
     )
 
 
@@ -94,7 +100,7 @@ def _epoch(row: Row) -> float:
 
 def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     """Take step times from the cumulative clock where the log has nothing else; the first step has none."""
-    if not rows or not all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows):
+    if not _is_clock(rows):
         return rows
     remarks.note("from_clock", "step times are differences of the cumulative clock; the first record has none")
     timed = []
@@ -104,6 +110,11 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
             if steps > 0:
                 timed.append(row._replace(step_s=round((row.end_s - before.end_s) / steps, 9)))
     return sorted(timed, key=lambda row: row.line)
+
+
+def _is_clock(rows: list[Row]) -> bool:
+    """Whether the log has a cumulative clock and nothing else."""
+    return bool(rows) and all(math.isnan(row.step_s) and math.isfinite(row.end_s) for row in rows)
 
 
 def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
@@ -226,36 +237,6 @@ def _with_one_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
             remarks.note("clock_restarts", "the cumulative clock has gaps or goes back: single step times are used")
             return [row._replace(end_s=math.nan) for row in rows]
     return rows
-
-
-def _note_gaps(rows: list[Row], world_size: int | None, remarks: Remarks) -> None:
-    ranks = {rank: {_step(row) for row in of_rank} for rank, of_rank in _by_rank(rows).items()}
-    everywhere = set().union(*ranks.values())
-    for rank, steps in ranks.items():
-        if missing := everywhere - steps:
-            remarks.note("missing_on_rank", f"rank {rank} lacks {len(missing)} steps: {listed(missing)}")
-    if world_size and min(ranks) >= 0 and len(ranks) < world_size:
-        lacking = set(range(world_size)) - set(ranks)
-        remarks.note("missing_ranks", f"{len(ranks)} of {world_size} ranks are in the log; not {listed(lacking)}")
-    _note_missing_steps(sorted(everywhere), remarks)
-
-
-def _note_missing_steps(steps: list[int], remarks: Remarks) -> None:
-    distances = Counter(b - a for a, b in pairwise(steps))
-    if not distances:
-        return
-    usual, times = distances.most_common(1)[0]
-    usual = usual if times > 1 else 1
-    if usual > 1:
-        remarks.note(
-            "every_n_steps",
-            f"a record every {usual} steps: values may be means over {usual} steps, not single ones",
-        )
-    if steps[0] == 0:
-        remarks.note("zero_based", "the first step is step 0: windows count from it as the log does")
-    holes = [a + usual for a, b in pairwise(steps) if b - a > usual]
-    if holes:
-        remarks.note("missing_steps", f"steps are missing in {len(holes)} places, from step {listed(holes)}")
 
 
 def _note_non_finite_extras(rows: Iterable[Row], remarks: Remarks) -> None:

@@ -1,7 +1,12 @@
 """Reader `csv`: a table with a header line, separated by comma, semicolon, tab or bar.
 
-Which clock and which ranks a time covers the table does not say; its resolution is what is written. Header
-names are the keys of the reader `jsonl`. With semicolons a comma is the decimal mark, once one cell of the
+Clock: the table does not say; a cumulative one (Lightning's `train/time`) gives differences.
+Includes: the table does not say.
+Ranks: as `rank` says, else not known.
+Resolution: what is written.
+Lost: nothing that is written.
+
+Header names are the keys of the reader `jsonl`. With semicolons a comma is the decimal mark, once one cell of the
 table shows it beyond doubt. Rows without a time are ignored with their number, a torn last row is dropped
 with a note, a row with the wrong number of cells elsewhere is an error, a repeated header is skipped.
 """
@@ -12,6 +17,7 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
+from interlace.steplog.facts import facts_in
 from interlace.steplog.fields import Rows, counted, layout_of
 from interlace.steplog.model import Options, Parsed, Remarks, shorten
 
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 LONGEST_ROW_CHARS = 100_000  # below the limit of the csv module
 _DELIMITERS = ",;\t|"
 _NAME = re.compile(r"[A-Za-z_][\w ./()\[\]%-]*")
@@ -33,6 +40,7 @@ class CsvReader:
 
     name = "csv"
     anywhere = False
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise a header line that names a step time."""

@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 
 _DATE = re.compile(
-    r"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,6}))?\d*"
+    r"(?P<day>\d{4}(?P<mark>[-/])\d\d(?P=mark)\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,6}))?\d*"
     r"(?P<zone>Z|[+-]\d\d:?\d\d)?"
 )
 _UNIX_S = (1e9, 4e9)
@@ -20,7 +20,7 @@ def unix_s_in(text: str) -> float | None:
     part = (match["part"] or "").ljust(6, "0")
     zone = (match["zone"] or "Z").replace("Z", "+00:00")
     try:
-        return datetime.fromisoformat(f"{match['day']}T{match['time']}.{part}{zone}").timestamp()
+        return datetime.fromisoformat(f"{match['day'].replace('/', '-')}T{match['time']}.{part}{zone}").timestamp()
     except ValueError:
         return None
 

@@ -6,6 +6,7 @@ Shared by the readers `jsonl` and `csv`, so that a key means the same in both.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,9 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from interlace.steplog.dates import unix_s_of
 from interlace.steplog.keys import (
     CLOCK_KEYS,
+    COUNTED_WITH_CLOCK,
     END_KEYS,
     FLAG_KEYS,
+    NOT_TRAINING,
     RANK_KEYS,
+    RUN_CLOCK_KEYS,
     SPLIT_KEYS,
     STEP_KEYS,
     TimeKey,
@@ -30,7 +34,9 @@ from interlace.steplog.numbers import parse_duration, parse_number
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+_FEWEST_ROWS = 3
 _GROWING_ROWS = 8
+_GROWN = 1.5
 
 
 class Layout(NamedTuple):
@@ -53,20 +59,27 @@ class Layout(NamedTuple):
 @lru_cache(maxsize=1024)
 def layout_of(keys: tuple[str, ...]) -> Layout:
     """Say which of these keys are the step, its time, the rank ...; a key that names its unit goes first."""
-    known = {normal(key).rsplit("/", 1)[-1]: key for key in reversed(keys)}
-    known |= {normal(key): key for key in reversed(keys)}
+    plain = [(normal(key), key) for key in reversed(keys)]
+    known = {name.rsplit("/", 1)[-1]: key for name, key in plain if not NOT_TRAINING & set(name.split("/"))}
+    known |= dict(plain)
     times = [(key, found) for key in keys if (found := time_key(key))]
     times.sort(key=lambda pair: pair[1].unit is None)
-    if not times and "time" in known:
+    end = next((known[key] for key in END_KEYS if key in known), None)
+    if not times and "time" in known and any(key in known for key in COUNTED_WITH_CLOCK):
+        end = known["time"]
+    elif not times and "time" in known and any(key in known for key in STEP_KEYS):
+        # Without a counter of steps it may be an epoch's time.
         times = [(known["time"], TimeKey(None))]
+    if not times and end is None:
+        end = next((known[key] for key in RUN_CLOCK_KEYS if key in known), None)
     time, unit = times[0] if times else (None, None)
-    clock = next((known[key] for key in CLOCK_KEYS if key in known and known[key] != time), None)
+    clock = next((known[key] for key in CLOCK_KEYS if key in known and known[key] not in {time, end}), None)
     return Layout(
         step=next((known[key] for key in STEP_KEYS if key in known), None),
         time=time,
         unit=unit,
         rank=next((known[key] for key in RANK_KEYS if key in known), None),
-        end=next((known[key] for key in END_KEYS if key in known), None),
+        end=end,
         split=tuple(known[key] for key in (*SPLIT_KEYS, *FLAG_KEYS) if key in known),
         clock=clock,
     )
@@ -81,6 +94,7 @@ class Rows:
         self._rows: list[Row] = []
         self._dates: list[float] = []
         self._bare: set[str] = set()
+        self._counters: list[str | None] = []
         self._world_size: int | None = None
         self._without_time = self._validation = 0
 
@@ -103,7 +117,7 @@ class Rows:
             self.remarks.error(trouble or warning or "", line, shown)
             return
         rank = _whole(fields.get(layout.rank))[0] if layout.rank else None
-        end = parse_duration(str(fields[layout.end])).value if layout.end and fields[layout.end] else None
+        end = parse_duration(str(fields[layout.end])).value if layout.end and not _empty(fields[layout.end]) else None
         row = Row(
             step=step,
             step_s=step_s,
@@ -115,6 +129,7 @@ class Rows:
         if layout.clock and (at := unix_s_of(fields[layout.clock])) is not None:
             self._dates.append(at)
         self._rows.append(row)
+        self._counters.append(layout.step)
 
     def _duration(self, fields: Mapping[str, Any], layout: Layout) -> tuple[float, str | None]:
         if layout.time is None:
@@ -128,9 +143,20 @@ class Rows:
         number = parse_duration(repr(value) if isinstance(value, float) else str(value), unit)
         return (math.nan if number.value is None else number.value), number.warning
 
+    def _with_one_counter(self) -> list[Row]:
+        """Keep rows of one counter of steps where times come from a clock: two would give wrong differences."""
+        rows = self._rows
+        if not rows or not all(math.isnan(row.step_s) for row in rows) or len(set(self._counters)) == 1:
+            return rows
+        usual = Counter(self._counters).most_common(1)[0][0]
+        kept = [row for row, counter in zip(rows, self._counters, strict=True) if counter == usual]
+        text = f"{len(rows) - len(kept)} rows count steps by another key than `{usual}` and were left out"
+        self.remarks.note("other_counter", text)
+        return kept
+
     def parsed(self, *, ended: bool = False) -> Parsed:
         """Return the rows and the notes about them."""
-        rows, note = self._rows, self.remarks.note
+        rows, note = self._with_one_counter(), self.remarks.note
         if self._bare == {"time"} and _only_grows(rows):
             shown = f"time={rows[0].step_s:g} ... time={rows[-1].step_s:g}"
             why = "`time` grows from row to row: a running clock, not a step's time"
@@ -152,6 +178,7 @@ class Rows:
             ended,
             started_at=self._dates[0] if self._dates else None,
             finished_at=self._dates[-1] if self._dates else None,
+            kind="single" if rows and all(math.isnan(row.step_s) for row in rows) else "not said",
         )
 
 
@@ -216,5 +243,8 @@ def _extras(fields: Mapping[str, Any], layout: Layout) -> dict[str, float]:
 
 
 def _only_grows(rows: Iterable[Row]) -> bool:
+    """Whether `time` is a clock: it grows all along, over many rows or to much more than it was."""
     values = [row.step_s for row in rows]
-    return len(values) >= _GROWING_ROWS and all(a < b for a, b in pairwise(values))
+    if len(values) < _FEWEST_ROWS or not all(a < b for a, b in pairwise(values)):
+        return False
+    return len(values) >= _GROWING_ROWS or values[-1] >= _GROWN * values[0]

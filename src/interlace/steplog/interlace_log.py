@@ -1,9 +1,10 @@
 """Reader `interlace`: the per-rank log of `interlace.recorder` (format 1), one file or a folder of them.
 
-Clock: perf_counter of each rank, never synchronised with the device; `step_s` is the host's time from the
-end of one step to the end of the next and includes everything in between; `end_s` is the recorder's
-cumulative clock. One file covers one rank; in a folder the ranks' clocks are set against each other by the
-wall clock of their start. Nanosecond resolution; a kill loses up to half a second of steps.
+Clock: perf_counter of each rank, never synchronised with the device; `end_s` is the recorder's cumulative clock.
+Includes: everything from the end of one step to the end of the next, on the host.
+Ranks: one a file; in a folder their clocks are set against each other by the wall clock of their start.
+Resolution: a nanosecond.
+Lost: up to half a second of steps at a kill.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from interlace.steplog.facts import facts_in
 from interlace.steplog.jsonl import NotJsonError, note_tail, values_of
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 FILES = "rank-*.jsonl"
 KNOWN_FORMAT = 1
 
@@ -29,6 +32,7 @@ class InterlaceReader:
 
     name = "interlace"
     anywhere = False
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise the header line."""
@@ -69,7 +73,7 @@ class InterlaceReader:
         start = _number(header.get("start_unix_s"))
         last = rows[-1].end_s if rows else math.nan
         finished = start + last if start is not None and math.isfinite(last) else None
-        return Parsed(rows, remarks, _whole(header.get("world_size")), ended, start, finished)
+        return Parsed(rows, remarks, _whole(header.get("world_size")), ended, start, finished, kind="single")
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
         """Return a function that says the step of a line; a file is one rank, so the rank is left out."""
@@ -105,6 +109,7 @@ def merged(logs: Sequence[tuple[str, Parsed]]) -> Parsed:
         all(parsed.ended for _, parsed in logs),
         first,
         max(finished) if finished else None,
+        kind="single",
     )
 
 

@@ -1,7 +1,12 @@
 """Reader `jsonl`: one JSON object a line, as metrics loggers write it.
 
-Which clock and which ranks a time covers the log does not say; its resolution is what is written. Keys: a
-step counter (`global_step`, `step`, `iter` ...), a time (`step_s`, `iter_time_ms`, `step_time`, `time`
+Clock: the log does not say; a cumulative one (`end_s`, W&B's `_runtime`) gives differences where no time is there.
+Includes: the log does not say.
+Ranks: as `rank` says, else not known.
+Resolution: what is written.
+Lost: nothing that is written.
+
+Keys: a step counter (`global_step`, `step`, `iter` ...), a time (`step_s`, `iter_time_ms`, `step_time`, `time`
 ...), optionally `rank`, a cumulative `end_s`, and `mode`/`split`/`eval`, which tell validation rows apart.
 NaN and Infinity, which JSON does not have, are read; a torn last line is dropped with a note; any other
 broken line is an error.
@@ -12,6 +17,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from interlace.steplog.facts import facts_in
 from interlace.steplog.fields import Rows, counted, flat, layout_of
 from interlace.steplog.model import Options, Parsed, Remarks, shorten
 
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 _LOOKED_AT = 50
 _decoder = json.JSONDecoder()
 
@@ -33,6 +40,7 @@ class JsonlReader:
 
     name = "jsonl"
     anywhere = False
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise a file whose first line is an object and where some object states a step time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.steplog.numbers import UNITS, unit_named
@@ -18,6 +19,12 @@ STEP_KEYS = (
 
 RANK_KEYS = ("rank", "global_rank")
 END_KEYS = ("end_s", "t_s", "elapsed_s", "elapsed_time_s")
+RUN_CLOCK_KEYS = ("_runtime",)
+"""Clocks of a tracker: they run on through everything, so they count only where no step time is logged."""
+
+COUNTED_WITH_CLOCK = ("batches", "samples")
+"""Beside one of these a `time` is a cumulative clock (Lightning's ThroughputMonitor)."""
+
 CLOCK_KEYS = ("timestamp", "_timestamp", "ts", "unix_s", "wall_time", "datetime", "date", "asctime", "time")
 SPLIT_KEYS = ("mode", "split", "phase", "stage", "subset", "set", "loop", "job")
 FLAG_KEYS = ("eval", "is_eval", "val", "is_val", "validation", "is_validation")
@@ -25,7 +32,7 @@ NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluate", "eva
 
 _UNIT_WORD = rf"(?P<unit>{UNITS})"
 _NAMED = re.compile(
-    rf"(?:train_|elapsed_)?(?:(?:step|iter|iteration)(?:_(?:time|duration))?|batch_(?:time|duration)"
+    rf"(?:train_|elapsed_)?(?:end_to_end|(?:step|iter|iteration)(?:_(?:time|duration))?|batch_(?:time|duration)"
     rf"|time_per_(?:step|iter|iteration|it)|time/(?:step|iter|iteration|it))_{_UNIT_WORD}",
     re.IGNORECASE,
 )
@@ -69,6 +76,7 @@ def time_key(name: str) -> TimeKey | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def is_count(name: str) -> bool:
     """Whether a key counts or sums something, so that `1,234` under it means thousands."""
     return bool(_COUNTED.search(name)) or normal(name) in STEP_KEYS

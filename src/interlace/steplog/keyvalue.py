@@ -1,7 +1,12 @@
 """Reader `keyvalue`: `step=1 step_s=0.5`, `step: 3 ... step_time: 0.31 s`, with ranks, several on a line.
 
-Which clock and which ranks a value covers the log does not say; its resolution is what is printed. Only
-keys that can mean nothing but a step's time are read: they carry their unit in the name (`step_ms`, `time
+Clock: the log does not say.
+Includes: the log does not say.
+Ranks: as `rank=` or a prefix such as `[rank0]:` says, else not known.
+Resolution: what is printed.
+Lost: what is not printed.
+
+Only keys that can mean nothing but a step's time are read: they carry their unit in the name (`step_ms`, `time
 per step (ms)`) or behind the value (`step_time: 310 ms`). A key without any unit is read only when the user
 asks for this reader by name, or states the unit. Rates, learning rates, times of parts and of validation
 are never step times.
@@ -13,6 +18,7 @@ import re
 from typing import TYPE_CHECKING
 
 from interlace.steplog.dates import unix_s_in
+from interlace.steplog.facts import facts_in
 from interlace.steplog.interleaved import Ending, untangle, width_of
 from interlace.steplog.keyvalue_tokens import (
     ANY_TIME,
@@ -21,6 +27,7 @@ from interlace.steplog.keyvalue_tokens import (
     Found,
     extras_in,
     has_unit,
+    is_odd_step,
     is_validation,
     rank_of,
     records_in,
@@ -35,7 +42,9 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 KEPT_CHARS = 4096
+_DOCUMENT = re.compile(r"\s*[\[{]\s*\n")
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
 
 
@@ -44,11 +53,16 @@ class KeyValueReader:
 
     name = "keyvalue"
     anywhere = True
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
-        """Recognise a key that states a step's time with its unit, next to a number."""
+        """Recognise a key that states a step's time with its unit, next to a number; not in a JSON document."""
+        if _DOCUMENT.match(head):
+            return None
         for line in head.split("\n"):
             for token in times_in(line, named=False):
+                if not VALUE.fullmatch(token.text):
+                    continue
                 return f"`{token.key}` with its unit, in records like `{shorten(line[token.start :], 60)}`"
         return None
 
@@ -88,7 +102,7 @@ class KeyValueReader:
 def without_unit(head: str) -> str | None:
     """Return the first step time that was seen but not taken, because nothing states its unit."""
     for line in head.split("\n"):
-        for token in times_in(line, named=True):
+        for token in (one for one in times_in(line, named=True) if VALUE.fullmatch(one.text)):
             return shorten(line[token.start : token.end], 40)
     return None
 
@@ -132,6 +146,9 @@ class _State:
         if time.unit and time.unit.unit is None and not has_unit(time.text):
             self.bare = time.key
         step_token = found.tokens.get("step")
+        if step_token and is_odd_step(step_token.text):
+            self.remarks.error("bad_step", record.line, text, f"`{step_token.text}` is no step number")
+            return
         step = step_of(found.tokens)
         self.rounded += step_token is not None and step is None
         extra = extras_in(text, {t.key for t in found.tokens.values()})

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _STEP_WORDS = "|".join(sorted((re.escape(key) for key in STEP_KEYS if key != "step_of"), key=len, reverse=True))
 _STEP = re.compile(
     r"(?<![\w./])(?<!per )(?<!total )(?<!max )(?<!warmup )(?<!last )(?<!every )(?:train/)?"
-    rf"(?P<key>{_STEP_WORDS})[\"']?(?:\s*[=:#]\s*|(?<!s)\s+)[\"']?"
+    rf"(?P<key>{_STEP_WORDS})[\"']?(?:\s*[=:#]\s*|(?<!s)\s+|(?=\[))[\"'\[]?\s*"
     r"(?P<number>\d+(?:[,_]\d{3})*(?:\.\d+)?[kKMB]?)(?!\w|\.\d|%)",
     re.IGNORECASE,
 )
@@ -32,7 +32,7 @@ _KEY = re.compile(
     r"(?<![\w./\-])(?P<key>(?:\w+/)*[A-Za-zµ]\w*(?:[ /\-](?:time|duration|per|step|iteration|iter|it)\b){0,3}"
     r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
 )
-VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,]\d)", re.IGNORECASE)
+VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d)", re.IGNORECASE)
 NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
@@ -94,7 +94,8 @@ def _time_tokens(text: str, *, named: bool) -> Iterator[Token]:
             continue
         value = VALUE.match(text, match.end()) or NO_VALUE.match(text, match.end())
         shown = value[0] if value else _rest(text, match.end())
-        if key.unit or named or (value and has_unit(shown)):
+        # A value that begins like a number and is none (`1m30s`) is for the reader to refuse aloud.
+        if key.unit or named or (has_unit(shown) if value else shown[:1].isdigit()):
             yield Token(match.start(), "time", match["key"], shown, match.end() + len(shown), key)
 
 
@@ -153,10 +154,18 @@ def _order(token: Token) -> int:
 
 
 def step_of(tokens: dict[str, Token]) -> int | None:
-    """Return the step number of a record; None without one, or where it is abbreviated."""
+    """Return the step number of a record; None without one, or where it is abbreviated or no whole number."""
     token = tokens.get("step")
     number = parse_count(token.text) if token else None
-    return None if number is None or number.value is None or number.rounded else int(number.value)
+    if number is None or number.value is None or number.rounded or not number.value.is_integer():
+        return None
+    return int(number.value)
+
+
+def is_odd_step(text: str) -> bool:
+    """Whether a printed step is no whole number (`1.234`, which may stand for 1234)."""
+    value = parse_count(text).value
+    return value is None or not value.is_integer()
 
 
 def rank_of(tokens: dict[str, Token]) -> int:

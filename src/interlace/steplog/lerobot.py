@@ -1,12 +1,15 @@
 """Reader `lerobot`: the training log of lerobot-train, 0.6.1 and the later one with `step_s`.
 
-Clock: perf_counter on each rank, without synchronising the device (`loss.item()` does it). `step_s`
-includes data loading and preprocessing, not logging, EMA or checkpoints; 0.6.1 has no `step_s`, so it is
-`updt_s + data_s`. Times are maxima over the ranks, each meter by itself, printed by rank 0 in whole
-milliseconds; with log_freq > 1 they are means over that many steps. `smp/s` comes from the unrounded time,
-so effective batch / smp/s is finer when smp/s is in the thousands. Step numbers above 999 are abbreviated
-(`1K`): the progress bar in front of the record, or the count of records, gives them back. Lost: single
-ranks, the time of a record that was cut.
+Clock: perf_counter on each rank, without synchronising the device (`loss.item()` does it).
+Includes: `step_s` has data loading and preprocessing, not logging, EMA or checkpoints; 0.6.1 has no `step_s`, so
+it is `updt_s + data_s`.
+Ranks: maxima over all ranks, each meter by itself, printed by rank 0.
+Resolution: 1 ms as printed; `smp/s` comes from the unrounded time, so effective batch / smp/s is finer when smp/s
+is in the thousands. With log_freq > 1 times are means over that many steps.
+Lost: single ranks, the time of a record that was cut.
+
+Step numbers above 999 are abbreviated (`1K`): the progress bar in front of the record, or the count of records,
+gives them back.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.steplog.dates import unix_s_in
+from interlace.steplog.facts import facts_in
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
 from interlace.steplog.numbers import parse_count, parse_number
 
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 _RECORD = re.compile(r"(?<![\w:/])step:(?P<step>\d[\d.]*[KMBTQ]?)\s+smpl:(?P<smpl>\S+)\s+(?P<rest>.*)")
 _METER = re.compile(r"(?<!\S)(?P<name>[A-Za-z]\w*(?:/s)?):(?P<text>\S+)(?P<after>\s|$)")
 _BAR = re.compile(r"\|\s*(\d+)/(\d+)\s*\[[^\[\]]*\]\s*(?=[A-Z]+ \d{4}-)")
@@ -48,6 +53,7 @@ class LerobotReader:
 
     name = "lerobot"
     anywhere = True
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Recognise `step:1 smpl:2 ... step_s:` or, of 0.6.1, `... updt_s: data_s:`."""
@@ -84,6 +90,7 @@ class LerobotReader:
             started_at=dates[0] if dates else None,
             finished_at=dates[-1] if dates else None,
             reduced="max over ranks",
+            kind="mean",
         )
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:

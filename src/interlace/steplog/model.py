@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     import pandas as pd
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 Unit = Literal["s", "ms", "us"]
 PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6}
 """How many of a unit make a second; dividing by it keeps 410 ms at exactly 0.41 s."""
+
+Kind = Literal["single", "mean", "smoothed", "not said"]
+"""What one value is: one step's time, a mean over the steps since the last value, a running average, not known."""
 
 MAX_EXTRA_COLUMNS = 64
 MAX_SHOWN = 20
@@ -77,15 +81,14 @@ class Parsed:
     started_at: float | None = None
     finished_at: float | None = None
     reduced: str | None = None
-
-
-Counter = "Callable[[str], Iterable[tuple[int, int | None]]]"
+    kind: Kind = "not said"
 
 
 class Reader(Protocol):
     """One log format. A new format is one such object in a small module, and a line in `registry.READERS`.
 
-    `anywhere`: whether the format may begin below other output (False: it begins with the file).
+    `anywhere`: whether the format may begin below other output (False: it begins with the file). An attribute
+    `facts` (label -> sentence, as in `steplog.facts`) is shown by `interlace steps`.
     """
 
     @property
@@ -106,6 +109,41 @@ class Reader(Protocol):
         """Return a function from a record's text to the (rank, step) pairs in it; step None: unnumbered."""
 
 
+class FileReader:
+    """A format that is no text, or that has to be seen as a whole: a file, or a folder, read by its path.
+
+    Subclasses define `recognise_path` and `read_path`; what a reader of text needs is answered here.
+    """
+
+    name = ""
+    anywhere = False
+    text = False
+    """Whether the format has a form of text beside it, so that `recognise` and `parse` are defined too."""
+
+    def recognise_path(self, path: Path, head: bytes) -> str | None:
+        """Say in a few words what marks this format in a file's first bytes (a folder: b""), or None."""
+        raise NotImplementedError
+
+    def read_path(self, path: Path, options: Options) -> Parsed:
+        """Read the whole; rows may be empty. Raises ReadError where the file cannot be what it seemed."""
+        raise NotImplementedError
+
+    def recognise(self, head: str) -> str | None:
+        """Return None: a text is none of this format."""
+        del head
+        return None
+
+    def parse(self, records: Iterable[Record], options: Options) -> Parsed:
+        """Return no rows: a stream of text is none of this format."""
+        del records, options
+        return Parsed([], Remarks())
+
+    def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
+        """Return a function that finds nothing: such files are not followed while they grow."""
+        del options
+        return lambda _text: ()
+
+
 @dataclass(frozen=True)
 class StepLog:
     """The step series of one run, as read.
@@ -116,7 +154,8 @@ class StepLog:
     `end_s`. `quantum_s` is the smallest gap between distinct recorded values. `started_at` and
     `finished_at` are unix seconds; dates without a zone count as UTC, so they order runs of one machine and
     are no more than that. `reduced` says over which ranks the trainer reduced a value by itself, None where
-    it did not. `attempts`: 2 for a run resumed once.
+    it did not. `attempts`: 2 for a run resumed once. `kind` says what one value is (see `Kind`): values of
+    different kinds are never in one log. `facts` is what is known of the format's times (see `steplog.facts`).
     """
 
     reader: str
@@ -132,6 +171,8 @@ class StepLog:
     errors: tuple[str, ...]
     attempts: int = 1
     reduced: str | None = None
+    kind: Kind = "not said"
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 def shorten(text: str, limit: int = 160) -> str:

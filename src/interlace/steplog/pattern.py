@@ -2,8 +2,13 @@
 
 Named groups: `step_s` (in `unit`), or `step_ms`, `step_us`; or a cumulative clock `end_s` (in `unit`),
 `end_ms`; optional `step` and `rank`; every other named group that holds a number becomes a column. All
-matches of a line count, not only the first. What the number means, which ranks it covers and how fine it
-is, the user knows.
+matches of a line count, not only the first.
+
+Clock: the user knows.
+Includes: the user knows.
+Ranks: as the group `rank` says, else not known.
+Resolution: what is printed.
+Lost: what the pattern does not match.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from interlace.errors import UsageError
 from interlace.steplog.dates import unix_s_in
+from interlace.steplog.facts import facts_in
 from interlace.steplog.interleaved import Ending, untangle, width_of
 from interlace.steplog.model import Options, Parsed, Remarks, Row, Unit
 from interlace.steplog.numbers import parse_count, parse_duration, parse_number
@@ -22,6 +28,7 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
+FACTS = facts_in(__doc__)
 TIME_GROUPS: dict[str, Unit | None] = {"step_s": None, "step_ms": "ms", "step_us": "us"}
 CLOCK_GROUPS: dict[str, Unit | None] = {"end_s": None, "end_ms": "ms"}
 KEPT_CHARS = 4096
@@ -33,6 +40,7 @@ class PatternReader:
 
     name = "pattern"
     anywhere = True
+    facts = FACTS
 
     def recognise(self, head: str) -> str | None:
         """Return None: a pattern is given, not guessed."""
@@ -114,7 +122,7 @@ def _row(match: re.Match[str], record: Record, options: Options, remarks: Remark
 
 def _step(match: re.Match[str]) -> int | None:
     number = parse_count(match.groupdict().get("step") or "")
-    return None if number.value is None or number.rounded else int(number.value)
+    return None if number.value is None or number.rounded or not number.value.is_integer() else int(number.value)
 
 
 def _rank(match: re.Match[str]) -> int:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import ReadError, UsageError
-from interlace.steplog import interlace_log, keyvalue, registry
+from interlace.steplog import interlace_log, keyvalue, known, registry
 from interlace.steplog.assemble import assemble
 from interlace.steplog.events import Watched
-from interlace.steplog.model import PER_SECOND, Options, Parsed, StepLog, Unit, shorten
+from interlace.steplog.model import PER_SECOND, FileReader, Options, Parsed, StepLog, Unit, shorten
 from interlace.steplog.pattern import compiled
-from interlace.steplog.text import CHUNK_BYTES, head_of, records_of, text_of
+from interlace.steplog.text import CHUNK_BYTES, head_of, no_text, records_of, text_of
 
 if TYPE_CHECKING:
     from interlace.steplog.model import Reader
@@ -26,7 +26,7 @@ OWN = "interlace rank:"
 
 
 def read(path: str | Path, reader: str = "auto", pattern: str | None = None, unit: Unit = "s") -> StepLog:
-    """Read the step series out of a log, or out of a folder of per-rank recorder logs.
+    """Read the step series out of a log, or out of a folder of per-rank recorder logs or event files.
 
     `reader` is `auto` or a name of `registry.names()`; a `pattern` (regular expression with named groups, see
     `steplog.pattern`) is its own reader; `unit` is what times without a stated unit are in.
@@ -40,7 +40,12 @@ def read(path: str | Path, reader: str = "auto", pattern: str | None = None, uni
     options = Options(pattern, unit, named=reader != "auto")
     if path.is_dir():
         return _read_folder(path, reader, options)
-    head = text_of(head_of(path))
+    data = head_of(path)
+    if pattern is None and (found := registry.recognised_file(path, data, reader)):
+        return _assembled(path, "", *found, found[0].read_path(path, options))
+    if what := no_text(data):
+        raise ReadError(f"{path} is {what}, not a text log; unpack it or name the log itself")
+    head = text_of(data)
     chosen, why = _chosen(path, head, reader, options)
     watched = Watched(records_of(path))
     parsed = chosen.parse(watched, options)
@@ -52,8 +57,11 @@ def _chosen(path: Path, head: str, reader: str, options: Options) -> tuple[Reade
         compiled(options.pattern)
         return registry.reader_named("pattern"), f"pattern: {options.pattern}, as asked"
     if reader != "auto":
-        return registry.reader_named(reader), f"{reader}: as asked"
-    found = registry.recognised(head, options) or _recognised_below(path, options)
+        if isinstance(chosen := registry.reader_named(reader), FileReader) and not chosen.text:
+            raise ReadError(f"{path} is not of the format {reader}; leave reader= out to see what it is")
+        return chosen, f"{reader}: as asked"
+    found = registry.recognised(head, options, bars=False) or _recognised_below(path, options)
+    found = found or registry.recognised(head, options)
     if found is None:
         seen = keyvalue.without_unit(head)
         hint = f"`{seen}` states no unit: say reader=keyvalue unit=s (or ms)" if seen else None
@@ -68,7 +76,7 @@ def _recognised_below(path: Path, options: Options) -> tuple[Reader, str] | None
         before = b""
         while (at := file.tell()) < SEARCHED_BYTES and (data := file.read(CHUNK_BYTES)):
             # The end of the last block again, so that no record is cut in two.
-            found = registry.recognised(text_of(before + data), options, top=False)
+            found = registry.recognised(text_of(before + data), options, top=False, bars=False)
             if found:
                 return found[0], f"{found[1]} (below {at // 1024} KiB of other output)"
             before = data[-4096:]
@@ -76,9 +84,13 @@ def _recognised_below(path: Path, options: Options) -> tuple[Reader, str] | None
 
 
 def _read_folder(path: Path, reader: str, options: Options) -> StepLog:
+    if options.pattern is None and (found := registry.recognised_file(path, b"", reader)):
+        return _assembled(path, "", *found, found[0].read_path(path, options))
     if options.pattern is not None or reader not in {"auto", "interlace"}:
-        raise ReadError(f"{path} is a folder: only recorder logs are read as one; name the log file in it")
+        raise ReadError(f"{path} is a folder: only recorder logs and event files are read as one; name the log in it")
     files = sorted(path.glob(interlace_log.FILES))
+    if not files and (sentence := known.folder(path)):
+        raise ReadError(f"{path}: {sentence}")
     if not files:
         raise ReadError(f"{path} is a folder without recorder logs ({interlace_log.FILES}); name the log file in it")
     logs = []
@@ -91,7 +103,9 @@ def _read_folder(path: Path, reader: str, options: Options) -> StepLog:
 
 
 def _assembled(path: Path, head: str, reader: Reader, why: str, parsed: Parsed) -> StepLog:
-    log = assemble(parsed, reader.name, why)
+    for name, sentence in registry.others().broken.items():
+        parsed.remarks.note("reader_not_loaded", f"{name}: {sentence}")
+    log = assemble(parsed, reader.name, why, getattr(reader, "facts", None))
     if log is not None:
         return log
     said = [*parsed.remarks.all_errors(), *parsed.remarks.notes]
@@ -103,7 +117,7 @@ def _nothing(path: Path, head: str, what: str, *more: str | None) -> str:
     if not said:
         return f"{path}: {what}: the trainer wrote nothing there"
     shown = "".join(f"\n    | {shorten(line, 100)}" for line in said[:SHOWN_LINES])
-    extra = "".join(f"\n  {text}" for text in more if text)
+    extra = "".join(f"\n  {text}" for text in (known.text(head), *more) if text)
     return (
         f"{path}: {what}.{extra}\n  The log begins:{shown}\n"
         f"  Say which reader= it is ({', '.join(registry.names()[1:])}), or give a"

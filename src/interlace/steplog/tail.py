@@ -62,6 +62,7 @@ class _File:
         self._waiting: list[str] = []
         self._waiting_chars = 0
         self._top = True
+        self._asked = reader
         if reader != "auto":
             self._use(reader)
 
@@ -81,6 +82,8 @@ class _File:
     def _take(self, texts: list[str]) -> None:
         if self._count is None:
             texts = self._recognised(texts)
+        elif self.reader in {reader.name for reader in registry.BARS} and self._asked == "auto":
+            self._better(texts)
         if self._count is not None:
             for text in texts:
                 for rank, step in self._count(text):
@@ -108,6 +111,13 @@ class _File:
         self._top = False
         texts, self._waiting, self._waiting_chars = self._waiting, [], 0
         return texts
+
+    def _better(self, texts: list[str]) -> None:
+        """Leave a progress bar for a format with printed times as soon as one shows."""
+        found = registry.recognised("\n".join(texts), self._options, top=False, bars=False)
+        if found:
+            self._use(found[0].name)
+            self.steps = 0
 
     def _use(self, reader: str) -> None:
         self.reader = reader

@@ -102,9 +102,9 @@ def records_of(path: Path) -> Iterator[Record]:
 
 
 def head_of(path: Path) -> bytes:
-    """Return the first `CHUNK_BYTES` of a text file.
+    """Return the first `CHUNK_BYTES` of a file.
 
-    Raises ReadError where there is no such file, where it is a folder, is empty, or is no text.
+    Raises ReadError where there is no such file, where it is a folder or is empty.
     """
     try:
         with path.open("rb") as file:
@@ -117,8 +117,6 @@ def head_of(path: Path) -> bytes:
         raise ReadError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     if not head.strip():
         raise ReadError(f"{path} is empty: the trainer wrote nothing, or wrote to another file")
-    if what := _binary(head):
-        raise ReadError(f"{path} is {what}, not a text log; unpack it or name the log itself")
     return head
 
 
@@ -127,7 +125,8 @@ def text_of(data: bytes) -> str:
     return strip_control(data.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "\n"))
 
 
-def _binary(head: bytes) -> str | None:
+def no_text(head: bytes) -> str | None:
+    """Say what a file is by its first bytes where it is no text."""
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
             return what

@@ -1,0 +1,88 @@
+"""The only list of things that are recognised and hold no step times, each with what to do instead. Pure.
+
+What the user meets in an error is worth a sentence: that the file was understood, and where the times are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_TEXTS = (
+    (
+        re.compile(r"step: *\d+ .*\btps: [\d,]+"),
+        (
+            "A torchtitan log states tokens a second, and neither dates nor what a step's tokens are (`Trainer is"
+            " initialized with local batch size ...`): keep its whole output."
+        ),
+    ),
+    (
+        re.compile(r"step:\S+\(\d+\) smpl:\S+\(\d+\)"),
+        "An OpenTau training log states no step time; its profile_step prints them (reader=opentau).",
+    ),
+    (
+        re.compile(r"\[rank \d+/\d+\] fetch=mean="),
+        "OpenTau's profile_dataloader measures fetching alone; its profile_step measures steps.",
+    ),
+    (
+        re.compile(r'"samples_ms": \['),
+        "OpenTau's benchmark_inference measures single inferences, not training steps.",
+    ),
+    (
+        re.compile(r'"baseline_steps_per_second"'),
+        "fairchem's TrainingBenchmarkRunner reports one mean for each of two runs; read their logs apart.",
+    ),
+    (
+        re.compile(r"components\.benchmark\.training:"),
+        "fairchem's TrainingBenchmarkRunner writes two runs into one log; run the two configurations apart.",
+    ),
+    (
+        re.compile(r"CurrSamplesPerSec="),
+        "DeepSpeed's throughput lines need `train_batch_size ... N` of its start-up output; keep the whole output.",
+    ),
+    (
+        re.compile(r"'train/samples_per_second\(approx\)':"),
+        (
+            "fairchem's step lines need its `Running in local mode with N ranks` or its configuration line above them;"
+            " keep the whole output, or read benchmark_results.pkl."
+        ),
+    ),
+    (
+        re.compile(r"\{'loss': .*'(?:learning_rate|epoch)': "),
+        (
+            "A Hugging Face Trainer prints losses; its times are in the progress bar and in the summary at the end"
+            " ('train_runtime'): keep stderr as well."
+        ),
+    ),
+    (
+        re.compile(r'"log_history": \['),
+        "A Trainer's trainer_state.json has no step times; read the log of the run.",
+    ),
+    (
+        re.compile(r"\A\s*epoch,(?:.*,)?step(?:,|$)|\A\s*(?:.*,)?epoch,step(?:,|$)", re.MULTILINE),
+        "A Lightning metrics.csv has step times only where the module or a ThroughputMonitor logs them.",
+    ),
+    (
+        re.compile(r"\A\s*[\[{]\s*\n"),
+        "A JSON document over many lines is not read: write one object a line (as `jq -c '.[]'` does).",
+    ),
+)
+
+
+def text(head: str) -> str | None:
+    """Return what is known of a text without step times, None where it is nothing known."""
+    return next((sentence for pattern, sentence in _TEXTS if pattern.search(head)), None)
+
+
+def folder(path: Path) -> str | None:
+    """Return what is known of a folder without step times, None where it is nothing known."""
+    found = list(path.glob("ddp*_gp*_step*.txt"))
+    if not found:
+        return None
+    return (
+        f"{len(found)} checksum files of fairchem (losses, and means of parameters and gradients by rank and step):"
+        " for comparing results; they hold no times. Never measure with debug_checksums_save_path: it adds host syncs"
+    )
