@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from interlace.schema import Plan, RunRecord
     from interlace.settings import SweepConfig
 
-pytestmark = pytest.mark.usefixtures("clean_env")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_env")]
 
 TRAINER = """
 import os, sys, time

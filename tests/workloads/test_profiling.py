@@ -6,12 +6,15 @@ import gzip
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 from interlace.workloads.profiling import profiled
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow  # torch
 
 
 def test_the_steps_that_were_asked_for_are_in_the_trace(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import pytest
 import torch
 
 from interlace.workloads.act.data import Episodes, Feed, batches
@@ -12,6 +13,8 @@ from tests.workloads.act.small import settings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.slow  # torch
 
 CPU = torch.device("cpu")
 

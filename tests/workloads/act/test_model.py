@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from interlace.workloads.act.settings import Settings
 
+pytestmark = pytest.mark.slow  # torch
+
 
 def batch_of(chosen: Settings) -> Batch:
     episodes = Episodes(chosen.model, chosen.data, chosen.seed)
