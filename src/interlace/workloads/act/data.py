@@ -91,20 +91,22 @@ class Feed:
         """Return this step's batch on the device, images in 0..1."""
         if self.side is None:
             return _unit(_moved(next(self.source), self.device))
-        if self.waiting is None:
-            self.ahead()
-        batch, self.waiting = self.waiting, None
+        batch = self._copying(self.side) if self.waiting is None else self.waiting
+        self.waiting = None
         now = torch.cuda.current_stream(self.device)
         now.wait_stream(self.side)
-        for tensor in batch or ():
+        for tensor in batch:
             tensor.record_stream(now)  # the allocator may not hand this memory to the side stream before `now` is done
-        return _unit(batch) if batch is not None else self.next()
+        return _unit(batch)
 
     def ahead(self) -> None:
         """Start the copy of the next batch."""
         if self.side is not None:
-            with torch.cuda.stream(self.side):
-                self.waiting = _moved(next(self.source), self.device)
+            self.waiting = self._copying(self.side)
+
+    def _copying(self, side: torch.cuda.Stream) -> Batch:
+        with torch.cuda.stream(side):
+            return _moved(next(self.source), self.device)
 
 
 def _moved(batch: Batch, device: torch.device) -> Batch:
