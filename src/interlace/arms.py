@@ -69,7 +69,8 @@ def entries(arms: Sequence[ArmConfig], *, cumulative: bool) -> list[Point]:
     for arm in arms:
         own = ([f"commit={arm.commit}"] if arm.commit is not None else []) + list(arm.set)
         before = inherited if cumulative else Point("")
-        point = Point(arm.name, (*before.overrides, *own), {**before.env, **arm.env}, arm.measure)
+        kept = [text for text in before.overrides if key_of(text) not in map(key_of, own)]
+        point = Point(arm.name, (*kept, *own), {**before.env, **arm.env}, arm.measure)
         points.append(point)
         inherited = point
     return points
@@ -106,11 +107,16 @@ def _speaks_for_itself(key: str) -> bool:
 def _refuse_twice(points: Sequence[Point], axes: Sequence[Axis]) -> None:
     """Refuse a key that an arm sets and the shell sweeps: the arm's name would not say what it is."""
     for point in points:
-        own = {override.lstrip("+~").partition("=")[0] for override in point.overrides}
+        own = {key_of(override) for override in point.overrides}
         own |= {f"env.{name}" for name in point.env}
         for axis in axes:
             if (key := axis.key.lstrip("+~")) in own:
                 raise ConfigError(f"arm '{point.name}' sets {key}, which is swept over as well; do one of both")
+
+
+def key_of(override: str) -> str:
+    """Return the key that an override sets."""
+    return override.lstrip("+~").partition("=")[0]
 
 
 def _join(parts: Iterable[str]) -> str:
