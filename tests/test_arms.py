@@ -76,7 +76,8 @@ def test_a_cumulative_arm_inherits_commit_settings_and_environment_of_those_abov
 
 
 def test_what_a_later_arm_of_a_ladder_sets_anew_is_not_listed_twice() -> None:
-    ladder = [ArmConfig("a", set=["k=1", "m=1"]), ArmConfig("b", commit="abc", set=["+k=2"]), ArmConfig("c", commit="d")]
+    above = ArmConfig("a", set=["k=1", "m=1"])
+    ladder = [above, ArmConfig("b", commit="abc", set=["+k=2"]), ArmConfig("c", commit="d")]
 
     assert [point.overrides for point in entries(ladder, cumulative=True)] == [
         ("k=1", "m=1"), ("m=1", "commit=abc", "+k=2"), ("m=1", "+k=2", "commit=d"),
