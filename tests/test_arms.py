@@ -151,6 +151,10 @@ def test_a_secret_is_refused_because_what_a_sweep_sets_is_written_down() -> None
     assert "env.HF_TOKEN looks like a secret" in refusal(replace(CONFIG, arms=TWO, env={"HF_TOKEN": "x"}))
 
 
+def test_a_secret_that_is_taken_away_is_no_secret() -> None:
+    assert built(replace(CONFIG, arms=TWO, env={"HF_TOKEN": None})).arms[0].config.env == {"HF_TOKEN": None}
+
+
 @pytest.mark.parametrize("name", ["../x", "a/b", "..", ""])
 def test_a_sweeps_name_is_one_folder_name(name: str) -> None:
     assert "a sweep's name is a folder name" in refusal(replace(CONFIG, arms=TWO, name=name))

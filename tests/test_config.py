@@ -239,6 +239,10 @@ def test_words_that_yaml_takes_for_booleans_are_words_where_only_words_can_be_me
     assert config.env == {"OMP_NUM_THREADS": "4"}
 
 
+def test_null_takes_a_variable_away_and_numbers_stay_words() -> None:
+    assert composed("env.A=null", "env.B=3").env == {"A": None, "B": "3"}
+
+
 def test_an_environment_value_that_is_no_text_is_refused_with_the_cure() -> None:
     assert "environment values are text: quote them" in refusal("+env.MARK=true")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from interlace import source
 from interlace.errors import ConfigError, SourceError
 from interlace.files import write_json
-from interlace.launch import arm_env
+from interlace.launch import applied, arm_env
 from interlace.schema import Axis
 
 if TYPE_CHECKING:
@@ -134,4 +134,4 @@ def _worktree(arm: Arm, log_dir: Path, say: Callable[[str], None], notes: list[s
 def _environ(config: SweepConfig, tree: Path) -> dict[str, str]:
     """Return the environment in which an arm is set up and proven: the one that its ranks will have."""
     clean = source.without_git_variables(os.environ)
-    return {**clean, **arm_env(config, tree, clean)}
+    return applied(clean, arm_env(config, tree, clean))

@@ -44,6 +44,8 @@ TEXT_KEYS = frozenset(
         "source.setup",
         "workload.command",
         "workload.cwd",
+        "workload.flags",
+        "workload.model",
         "workload.python",
     }
 )

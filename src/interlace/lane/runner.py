@@ -33,7 +33,7 @@ from interlace.lane.runlog import (
     world_size,
 )
 from interlace.lane.watch import Limits, Watched, watch
-from interlace.launch import build_launch, command_script
+from interlace.launch import applied, build_launch, command_script
 from interlace.monitor.foreign import Sightings
 from interlace.monitor.sampler import Monitor
 from interlace.monitor.samples import write_samples
@@ -172,7 +172,7 @@ def _run(
     config = lane.arm(run).config
     limits = Limits(config.measure.timeout_s, config.measure.stall_s, config.measure.grace_s, config.workload.steps)
     count = step_counter(run_dir, config.measure, launch.log)
-    env = {**lane.environ, **launch.env}
+    env = applied(lane.environ, launch.env)
     sightings = Sightings(lambda pid: process.owner_of(pid, str(run_dir)))
     source = lane.monitors.get(config.monitor.source, lane.gpus)
     monitor = Monitor(source, config.monitor.interval_s, idle_mib=gate.idle_mib or None, sightings=sightings)

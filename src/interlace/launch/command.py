@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from interlace.schema import Arm
-    from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
+    from interlace.settings import Environment, RanksConfig, SweepConfig, WorkloadConfig
 
 WRAPPER = ("-P", "-m", "interlace.rank", "--")
 """Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""
@@ -26,13 +26,13 @@ SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "&"})
 
 @dataclass(frozen=True)
 class Launch:
-    """One run as a program: arguments, environment set by us, working folder, files to write first.
+    """One run as a program: arguments, environment set by us (None: removed), working folder, files to write first.
 
     `log` is the file that the trainer writes its steps to, where the configuration names one.
     """
 
     argv: tuple[str, ...]
-    env: dict[str, str]
+    env: Environment
     cwd: Path
     files: dict[str, str]
     log: Path | None = None
@@ -98,7 +98,7 @@ def _run_env(config: SweepConfig, run_dir: Path, caches: Path) -> dict[str, str]
     }
 
 
-def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
+def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> Environment:
     """Return what an arm sets on top of the shell's environment: the same for its ranks, its set-up and its proof."""
     python = config.workload.python or sys.executable
     path = environ.get("PATH", os.defpath)
@@ -113,6 +113,11 @@ def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, st
     if worktree is not None:
         ours["PYTHONPATH"] = pythonpath(worktree, config.source.pythonpath, environ.get("PYTHONPATH"))
     return {**ours, **config.workload.env, **config.env}
+
+
+def applied(environ: Mapping[str, str], env: Environment) -> dict[str, str]:
+    """Return the shell's environment with ours on top; what ours has as None is not in it."""
+    return {name: value for name, value in {**environ, **env}.items() if value is not None}
 
 
 def omp_threads(ranks: RanksConfig, environ: Mapping[str, str]) -> str | None:
@@ -220,11 +225,14 @@ STARTERS: dict[str, Callable[..., tuple[tuple[str, ...], dict[str, str]]]] = {
 
 def command_script(launch: Launch) -> str:
     """Write the run as a script that repeats it by hand, into a new folder: the run's own files stay as they are."""
-    run_dir = launch.env["INTERLACE_RUN_DIR"]
+    run_dir = str(launch.env["INTERLACE_RUN_DIR"])
     lines = ["#!/usr/bin/env bash", "# Repeats this run by hand, outside Interlace; its output goes into a new folder."]
     lines += ["set -eu", "repeat=$(mktemp -d)", 'mkdir "$repeat/steps" "$repeat/ranks"']
     lines += [f'cp {shlex.quote(f"{run_dir}/{name}")} "$repeat/"' for name in ("config.json", *launch.files)]
-    lines += [f"export {name}={_moved(value, run_dir)}" for name, value in sorted(launch.env.items())]
+    lines += [
+        f"unset {name}" if value is None else f"export {name}={_moved(value, run_dir)}"
+        for name, value in sorted(launch.env.items())
+    ]
     lines += ['echo "step logs go to $repeat/steps" >&2', f"cd {shlex.quote(str(launch.cwd))}"]
     lines += [f"exec {' '.join(_moved(word, run_dir) for word in launch.argv)}"]
     return "\n".join(lines) + "\n"

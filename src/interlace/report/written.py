@@ -16,6 +16,7 @@ from interlace.report.phase_table import phase_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
 from interlace.stats.run import block_steps
+from interlace.wording import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,7 +101,7 @@ def _differs(arm: Arm) -> str:
     """Say what an arm is: its commit, what it sets, its environment."""
     commit = [f"commit {arm.sha}" if arm.config.commit else str(arm.subject)] if arm.sha else []
     sets = [text for text in arm.overrides if not text.startswith("commit=")]
-    return ", ".join([*commit, *sets, *(f"{name}={value}" for name, value in arm.config.env.items())])
+    return ", ".join([*commit, *sets, *(variable(name, value) for name, value in arm.config.env.items())])
 
 
 def _node(loaded: LoadedSweep) -> str:
