@@ -71,6 +71,7 @@ class RanksConfig:
     mixed_precision: str = "no"
     config_file: str | None = None
     args: list[str] = field(default_factory=list)
+    hook: bool = False
 
 
 @dataclass(frozen=True)

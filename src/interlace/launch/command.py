@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 WRAPPER = ("-P", "-m", "interlace.rank", "--")
 """Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""
 
+HOOK = Path(__file__).parents[1] / "rank" / "hook"
+"""Folder of the start-up hook for ranks that do not go through the wrapper."""
+
 SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "&"})
 
 
@@ -43,7 +46,8 @@ def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mappin
     config = arm.config
     python = config.workload.python or sys.executable
     places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
-    if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log}":
+    own = {**config.workload.env, **config.env}
+    if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log} {own}":
         raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
     _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
@@ -52,7 +56,10 @@ def build_launch(arm: Arm, run_dir: Path, worktree: Path | None, environ: Mappin
     log = cwd / _fill(config.measure.log, places) if config.measure.log else None
     caches = run_dir.parent.parent / "caches" / arm.slug
     env = {**_run_env(config, run_dir, caches), **arm_env(config, worktree, environ)}
+    env |= {name: value and _fill(value, places) for name, value in own.items()}
     env["INTERLACE_OMP_BY"] = omp_threads_by(config, environ)
+    if config.ranks.hook and config.ranks.nproc_per_node != 1:
+        env["PYTHONPATH"] = _hooked(config.ranks, env.get("PYTHONPATH", environ.get("PYTHONPATH")))
     return Launch(argv, env, cwd, files, log)
 
 
@@ -96,6 +103,16 @@ def _run_env(config: SweepConfig, run_dir: Path, caches: Path) -> dict[str, str]
         "TORCHINDUCTOR_CACHE_DIR": str(caches / "inductor"),
         "TRITON_CACHE_DIR": str(caches / "triton"),
     }
+
+
+def _hooked(ranks: RanksConfig, pythonpath: str | None) -> str:
+    """Put the start-up hook in front of PYTHONPATH. Raises ConfigError where ranks go through the wrapper anyway."""
+    if ranks.kind != "plain":
+        raise ConfigError(
+            f"ranks.hook=true with launchers={ranks.kind}: its ranks are bound by the wrapper; "
+            "the hook is for launchers=plain and a command that starts several ranks by itself"
+        )
+    return os.pathsep.join([str(HOOK), *([pythonpath] if pythonpath else [])])
 
 
 def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> Environment:
