@@ -80,3 +80,18 @@ def test_a_command_that_starts_fewer_ranks_than_asked_fails_its_run(tmp_path: Pa
     assert record.status == "failed"
     assert record.cause is not None
     assert record.cause.message == "asked for 4 ranks, found 2; see the start of stderr.log"
+
+
+def test_a_trainer_in_any_language_is_measured_by_the_protocol(tmp_path: Path) -> None:
+    """The lines of docs/trainers.md, written by a shell."""
+    head = '{"interlace": "steps", "format": 1, "rank": 0, "world_size": 1, "clock": "perf_counter", "unit": "s"}'
+    lines = [head, *(f'{{"step": {n}, "step_s": 0.25, "t_s": {n / 4}}}' for n in range(1, 6))]
+    path = tmp_path / "trainer.sh"
+    written = "\n".join([*lines, '{"end": true, "steps": 5}'])
+    path.write_text(f"cat > $INTERLACE_STEP_DIR/rank-0.jsonl <<'EOF'\n{written}\nEOF\n")
+
+    record = measured(tmp_path, f"sh {path}")
+
+    assert (record.status, record.cause, record.reader) == ("ok", None, "interlace")
+    assert record.steps is not None
+    assert (record.steps.stat_s, record.steps.cumulative) == (0.25, True)

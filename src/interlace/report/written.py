@@ -107,24 +107,26 @@ def _differs(arm: Arm) -> str:
 def _node(loaded: LoadedSweep) -> str:
     """Write each kind of machine in one line, as pull requests do: GPUs, CPU, driver, versions."""
     files = [loaded.sweep_dir.node, *(Path(block.folder) / "node.json" for block in loaded.blocks)]
-    machines = Counter(_machine(path) for path in files if path.is_file())
+    # What is installed here is what was measured only where no arm has an environment of its own; a note tells those.
+    here = not any(arm.config.workload.python for arm in loaded.sweep.arms)
+    machines = Counter(_machine(path, software=here) for path in files if path.is_file())
     told = [f"{number} x ({machine})" if number > 1 else machine for machine, number in machines.items()]
     return "; ".join(told) or "node not recorded"
 
 
-def _machine(path: Path) -> str:
+def _machine(path: Path, *, software: bool) -> str:
     node = read_json(path, dict)
     gpus = [one["gpu"].get("name") or "GPU" for one in node.get("gpus") or []]
     kinds = [f"{gpus.count(kind)} x {kind}" for kind in sorted(set(gpus))] or ["no GPU"]
     cpu, versions = node.get("cpu") or {}, node.get("versions") or {}
     driver = f"driver {node['driver']}, CUDA {node.get('cuda_driver')}" if node.get("driver") else None
+    told = [f"{name} {versions[name]}" for name in ("torch", "accelerate") if name in versions]
     parts = [
         " + ".join(kinds),
         driver,
         f"{cpu.get('threads')} CPUs ({cpu.get('model')})",
         count(len(node.get("numa") or []), "NUMA node"),
-        f"Python {node.get('python')}",
-        *(f"{name} {versions[name]}" for name in ("torch", "accelerate") if name in versions),
+        *([f"Python {node.get('python')}", *told] if software else ()),
     ]
     return ", ".join(part for part in parts if part)
 
