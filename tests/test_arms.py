@@ -181,10 +181,14 @@ def test_an_arm_cannot_have_its_own_number_of_rounds() -> None:
     assert "rounds belongs to the whole sweep" in message
 
 
-@pytest.mark.parametrize("window", [[5], [0, 5], [7, 7], [9, 3], [1, 2, 3]])
+@pytest.mark.parametrize("window", [[5], [0, 5], [9, 3], [1, 2, 3]])
 def test_a_window_that_is_none_is_refused(window: list[int]) -> None:
     with pytest.raises(ConfigError, match="is no window"):
         check_window(window, None)
+
+
+def test_a_window_of_one_step_is_for_logs_that_keep_one_mean_a_run() -> None:
+    check_window([220, 220], 220)
 
 
 def test_a_window_beyond_the_runs_last_step_is_refused_with_one_that_fits() -> None:

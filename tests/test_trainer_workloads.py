@@ -80,6 +80,7 @@ def test_opentaus_profiler_hears_nothing_from_the_shell_and_writes_into_the_runs
     assert (env["FUSED_ADAMW"], env["PROFILE_STEPS"], env["HOME"]) == ("true", "200", "/home")
     assert env["PROFILE_STEP_JSON"] == f"{RUN_DIR}/profile_step.json"
     assert launch.log == RUN_DIR / "profile_step.json"
+    assert (config.measure.window, config.workload.steps) == ([220, 220], 220)
 
 
 @pytest.mark.parametrize("name", ["lerobot_act_cpu", "fairchem_uma_cpu"])

@@ -225,7 +225,7 @@ def _check_arm(arm: Arm, base: SweepConfig) -> None:
 
 def check_window(window: Sequence[int], steps: int | None) -> None:
     """Raise ConfigError for a window that is no range of steps, or lies outside the steps a run makes."""
-    if len(window) != 2 or not 1 <= window[0] < window[1]:  # noqa: PLR2004 (first and last)
+    if len(window) != 2 or not 1 <= window[0] <= window[1]:  # noqa: PLR2004 (first and last)
         raise ConfigError(f"measure.window={list(window)} is no window; give [first, last], counted from step 1")
     if steps is not None and window[1] > steps:
         raise ConfigError(
