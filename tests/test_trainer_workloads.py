@@ -120,3 +120,15 @@ def _refused(*arguments: str) -> str:
     with pytest.raises(ConfigError) as caught:
         build_launch(Arm("a", "a", (), config), RUN_DIR, None, {})
     return str(caught.value)
+
+
+def test_the_example_of_the_documentation_is_a_workload(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "trainers.md").read_text()
+    (tmp_path / "workload").mkdir()
+    (tmp_path / "workload" / "mine.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+
+    config = composed("--config-dir", str(tmp_path), "workload=mine", "workload.batch_size=16")
+
+    assert command_of(config) == ["python", "-m", "trainer", "--bs", "16", "--out", "{run_dir}/out"]
+    assert config.workload.env == {"HF_HUB_OFFLINE": "1", "LOG_FILE": "{run_dir}/train.log", "MY_DEBUG": None}
+    assert (config.source.module, config.ranks.nproc_per_node, config.workload.steps) == ("trainer.model", 8, 300)
