@@ -1,6 +1,6 @@
 """lerobot and fairchem themselves, from environments of gigabytes that CI does not have.
 
-INTERLACE_REAL_LEROBOT and INTERLACE_REAL_FAIRCHEM each name a folder with `env` (its bin/python has the dependencies),
+REAL_LEROBOT and REAL_FAIRCHEM each name a folder with `env` (its bin/python has the dependencies),
 `data` (the data set; docs/trainers.md says how it is made) and `repo` (a clone). HEAD is measured against itself.
 """
 
@@ -39,7 +39,7 @@ def measured(tmp_path: Path, folder: Path, workload: str, data: str, *more: str)
 
 
 def test_lerobot_is_measured_unmodified(tmp_path: Path) -> None:
-    folder = folder_of("INTERLACE_REAL_LEROBOT")
+    folder = folder_of("REAL_LEROBOT")
 
     runs = measured(
         tmp_path, folder, "lerobot_act_cpu", "dataset_root", "workload.steps=24", "measure.window=[5,24]"
@@ -49,7 +49,7 @@ def test_lerobot_is_measured_unmodified(tmp_path: Path) -> None:
 
 
 def test_fairchem_is_measured_unmodified(tmp_path: Path) -> None:
-    folder = folder_of("INTERLACE_REAL_FAIRCHEM")
+    folder = folder_of("REAL_FAIRCHEM")
 
     runs = measured(tmp_path, folder, "fairchem_uma_cpu", "data_root")
 
