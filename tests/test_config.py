@@ -255,6 +255,10 @@ def test_one_more_option_of_sbatch_is_a_key_without_a_plus() -> None:
     assert config.launchers.slurm_additional_parameters == {"nice": 100}
 
 
+def test_null_takes_a_variable_away_and_numbers_stay_words() -> None:
+    assert composed("env.A=null", "env.B=3").env == {"A": None, "B": "3"}
+
+
 def test_an_environment_value_that_is_no_text_is_refused_with_the_cure() -> None:
     assert "environment values are text: quote them" in refusal("+env.MARK=true")
 

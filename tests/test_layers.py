@@ -18,7 +18,7 @@ LAYERS = [
     {"files", "process", "typed", "order", "steplog", "stats"},
     {"monitor", "source", "history"},
     {"rank", "config", "sweepfile", "records", "lanes", "arms", "plan", "compare"},
-    {"gate", "node", "launch", "slurm"},
+    {"gate", "node", "launch", "slurm", "environments"},
     {"checkout", "doctor", "submission"},
     {"lane", "loaded", "placements"},
     {"analyse", "pool"},

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from interlace.monitor.cells import number
 from interlace.monitor.readings import GpuReadError
-from interlace.wording import first_of, printable
+from interlace.wording import first_of, printable, variable
 
 
 def test_foreign_text_cannot_drive_a_terminal() -> None:
@@ -18,3 +18,7 @@ def test_long_foreign_text_is_cut() -> None:
 def test_the_first_of_many_are_named() -> None:
     assert first_of(["a", "b", "c"], 2) == "a, b and 1 more"
     assert first_of(["a"], 2) == "a"
+
+
+def test_a_variable_that_is_taken_away_is_worded_so() -> None:
+    assert (variable("A", "x"), variable("A", None)) == ("A=x", "A removed")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from interlace.schema import Axis, Request
-    from interlace.settings import ArmConfig, SweepConfig
+    from interlace.settings import ArmConfig, Environment, SweepConfig
 
 SLUG_MAX_CHARS = 48
 """Run folders stay readable, and far below the 255 bytes a file name may have."""
@@ -39,7 +39,7 @@ class Point:
 
     name: str
     overrides: tuple[str, ...] = ()
-    env: dict[str, str] = field(default_factory=dict)
+    env: Environment = field(default_factory=dict)
     measure: bool = True
 
 
@@ -218,7 +218,8 @@ def _check_arm(arm: Arm, base: SweepConfig) -> None:
         )
     if arm.config.workload.command is None and arm.config.workload.module is None:
         raise ConfigError('workload.command has no value; give workload.command="python train.py ..."')
-    if secret := next((key for key in {**arm.config.workload.env, **arm.config.env} if SECRET.search(key)), None):
+    env = {**arm.config.workload.env, **arm.config.env}
+    if secret := next((key for key, value in env.items() if value is not None and SECRET.search(key)), None):
         raise ConfigError(
             f"env.{secret} looks like a secret, and what a sweep sets is written to disk; "
             "export it in the shell instead: ranks inherit it"
@@ -230,7 +231,7 @@ def _check_arm(arm: Arm, base: SweepConfig) -> None:
 
 def check_window(window: Sequence[int], steps: int | None) -> None:
     """Raise ConfigError for a window that is no range of steps, or lies outside the steps a run makes."""
-    if len(window) != 2 or not 1 <= window[0] < window[1]:  # noqa: PLR2004 (first and last)
+    if len(window) != 2 or not 1 <= window[0] <= window[1]:  # noqa: PLR2004 (first and last)
         raise ConfigError(f"measure.window={list(window)} is no window; give [first, last], counted from step 1")
     if steps is not None and window[1] > steps:
         raise ConfigError(

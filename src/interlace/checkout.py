@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace import source
+from interlace.environments import versions
 from interlace.errors import ConfigError, SourceError
 from interlace.files import write_json
-from interlace.launch import arm_env
+from interlace.launch import applied, arm_env
 from interlace.schema import Axis
+from interlace.wording import first_of, sharing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -86,10 +88,27 @@ def checked_out(sweep: Sweep, log_dir: Path, say: Callable[[str], None]) -> Iter
     with contextlib.ExitStack() as held:
         for repo, cache in sorted({_shelf(arm) for arm in sweep.arms if arm.config.source.repo}, key=str):
             held.enter_context(source.hold_worktrees(repo, cache))
-        notes: list[str] = []
+        notes = own_environments(sweep)
         trees = {arm.slug: _check_out(arm, log_dir, say, notes) for arm in sweep.arms if arm.measure}
         write_json(log_dir / "sources.json", {"trees": trees, "notes": notes})
         yield trees
+
+
+def own_environments(sweep: Sweep) -> list[str]:
+    """Say what is installed where ranks do not run under Interlace's own interpreter, once per environment."""
+    told: list[tuple[str, str]] = []
+    found: dict[str, str] = {}
+    for arm in sweep.arms:
+        if arm.measure and (python := arm.config.workload.python):
+            if python not in found:
+                env = applied(os.environ, arm_env(arm.config, None, os.environ))
+                found[python] = versions(python, env)
+            told.append((arm.name, found[python]))
+    every = len(told) == sum(arm.measure for arm in sweep.arms)
+    shared = sharing(told)
+    if every and len(shared) == 1:
+        return [f"ranks ran under {next(iter(shared))}"]
+    return [f"ranks of {first_of(arms, len(arms))} ran under {text}" for text, arms in shared.items()]
 
 
 def _shelf(arm: Arm) -> tuple[Path, Path | None]:
@@ -134,4 +153,4 @@ def _worktree(arm: Arm, log_dir: Path, say: Callable[[str], None], notes: list[s
 def _environ(config: SweepConfig, tree: Path) -> dict[str, str]:
     """Return the environment in which an arm is set up and proven: the one that its ranks will have."""
     clean = source.without_git_variables(os.environ)
-    return {**clean, **arm_env(config, tree, clean)}
+    return applied(clean, arm_env(config, tree, clean))

@@ -44,6 +44,8 @@ TEXT_KEYS = frozenset(
         "source.setup",
         "workload.command",
         "workload.cwd",
+        "workload.flags",
+        "workload.model",
         "workload.python",
     }
 )
@@ -110,7 +112,12 @@ def _explain(error: BaseException) -> str:
     text = "\n".join(dict.fromkeys(part for part in parts if part)) or type(error).__name__
     if key := re.search(r"Could not override '([^']+)'", text):
         return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
-    if key := re.search(r"Missing mandatory value: .*\n\s*full_key: (\S+)", text):
+    # Through an interpolation the key that lacks its value stands first, and full_key is the one that needs it.
+    missing = (
+        r"resolving interpolation: Missing mandatory value: (\S+)",
+        r"Missing mandatory value: .*\n\s*full_key: (\S+)",
+    )
+    if key := re.search(missing[0], text) or re.search(missing[1], text):
         return f"{key[1]} has no value; give {key[1]}=..."
     text = re.sub(r"\n*(Config search path:.*|See https://hydra\.cc.*)", "", text, flags=re.DOTALL)
     if text.startswith("Error parsing override") and "missing EQUAL" in text:

@@ -16,6 +16,8 @@ Positive = Annotated[float, Meta(gt=0)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Count = Annotated[int, Meta(ge=1)]
 Percent = Annotated[float, Meta(ge=0, le=100)]
+Environment = dict[str, str | None]
+"""Variables and what they are set to; None takes a variable of the shell's away."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class ArmConfig:
     name: str
     commit: str | None = None
     set: list[str] = field(default_factory=list)
-    env: dict[str, str] = field(default_factory=dict)
+    env: Environment = field(default_factory=dict)
     measure: bool = True
 
 
@@ -52,7 +54,7 @@ class WorkloadConfig:
     module: str | None = None
     cwd: str | None = None
     python: str | None = None
-    env: dict[str, str] = field(default_factory=dict)
+    env: Environment = field(default_factory=dict)
     steps: Count | None = None
     samples_per_step: Positive | None = None
     tokens_per_step: Positive | None = None
@@ -69,6 +71,7 @@ class RanksConfig:
     mixed_precision: str = "no"
     config_file: str | None = None
     args: list[str] = field(default_factory=list)
+    hook: bool = False
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,7 @@ class SweepConfig:
     commits: str | None = None
     arms: list[ArmConfig] = field(default_factory=list)
     cumulative: bool = False
-    env: dict[str, str] = field(default_factory=dict)
+    env: Environment = field(default_factory=dict)
     launchers: LaunchersConfig = field(default_factory=LaunchersConfig)
     source: SourceConfig = field(default_factory=SourceConfig)
     numa: NumaConfig = field(default_factory=NumaConfig)

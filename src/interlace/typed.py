@@ -42,7 +42,9 @@ def _as_words(value: Any, hint: Any) -> Any:
         hints = get_type_hints(hint)
         return {key: _as_words(item, hints.get(key)) for key, item in value.items()}
     if isinstance(value, dict) and get_origin(hint) is dict:
-        return {key: _as_words(item, get_args(hint)[1]) for key, item in value.items()}
+        kind = get_args(hint)[1]
+        text = str if str in get_args(kind) else kind  # environments: text, or null
+        return {key: _as_words(item, text) for key, item in value.items()}
     return value
 
 

@@ -13,6 +13,11 @@ def printable(text: str, most: int = 200) -> str:
     return "".join(sign if sign.isprintable() else "?" for sign in text)[:most]
 
 
+def variable(name: str, value: str | None) -> str:
+    """Word what is done to an environment variable: `NAME=value`, or that it is removed."""
+    return f"{name} removed" if value is None else f"{name}={value}"
+
+
 def sharing(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Turn (who, text) pairs into text -> all who share it, both in the order of their coming."""
     shared: dict[str, list[str]] = {}

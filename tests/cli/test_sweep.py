@@ -322,7 +322,7 @@ def test_help_lists_the_groups_with_their_options(tmp_path: Path) -> None:
 
     assert ended.returncode == 0
     for line in (
-        "workload: act, act_small, command, quickstart",
+        "workload: act, act_small, command, fairchem_uma, fairchem_uma_cpu, lerobot_act, lerobot_act_cpu, ",
         "sweeps: aa, act_beyond, act_ddp_vs_one, act_ladder, act_ladder_small, act_settings, commits, monitor, ",
         "gate: fail, off, wait, warn",
     ):

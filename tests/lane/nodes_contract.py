@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interlace.lane.nodes.node import Node
+    from interlace.settings import Environment
 
 RANK = """
 import json, os, sys, time
@@ -47,7 +48,7 @@ class NodeContract:
 
     def spec(self, run_dir: Path, *argv: str) -> RunSpec:
         (run_dir / "ranks").mkdir(parents=True, exist_ok=True)
-        env = {process.MARKER: str(run_dir), NODE_VARIABLE: "n1", "MARK": "it's $x"}
+        env: Environment = {process.MARKER: str(run_dir), NODE_VARIABLE: "n1", "MARK": "it's $x"}
         monitor = MonitorConfig(interval_s=0.05)
         return RunSpec(str(run_dir), str(run_dir / "out"), argv, env, str(run_dir), monitor, [1, 5])
 

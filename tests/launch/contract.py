@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlace import process
-from interlace.launch import build_launch
+from interlace.launch import applied, build_launch
 from interlace.schema import Arm
 from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
 
@@ -48,7 +48,7 @@ class LauncherContract:
         launch = build_launch(Arm("a", "a", (), config), run_dir, None, os.environ)
         for name, text in launch.files.items():
             (run_dir / name).write_text(text)
-        env = {**os.environ, **launch.env}
+        env = applied(os.environ, launch.env)
         with process.running(launch.argv, env, tmp_path, run_dir / "stdout.log", run_dir / "stderr.log") as child:
             return process.wait(child, 120.0), run_dir
 

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from interlace.errors import ConfigError
-from interlace.launch import Launch, Rendezvous, build_launch, by_hand, command_script, rank_command
+from interlace.launch import Launch, Rendezvous, applied, build_launch, by_hand, command_script, rank_command
 from interlace.launch.command import omp_threads
 from interlace.schema import Arm
 from interlace.settings import NumaConfig, RanksConfig, SourceConfig, SweepConfig, WorkloadConfig
@@ -248,6 +248,18 @@ def test_the_arms_environment_wins_over_ours_and_compile_caches_are_the_arms_own
     assert env["PATH"] == "/env/bin:/bin"
 
 
+def test_a_variable_that_is_set_to_nothing_is_taken_from_what_ranks_inherit() -> None:
+    workload = replace(WORKLOAD, env={"GONE": None, "BACK": None, "OWN": "w"})
+    config = replace(CONFIG, workload=workload, env={"BACK": "1", "OWN": None})
+    shell = {"PATH": "/bin", "GONE": "x", "OWN": "x", "KEPT": "x"}
+
+    env = applied(shell, build_launch(replace(ARM, config=config), RUN_DIR, None, shell).env)
+
+    assert {name: env.get(name) for name in ("GONE", "BACK", "OWN", "KEPT")} == {
+        "GONE": None, "BACK": "1", "OWN": None, "KEPT": "x",
+    }  # fmt: skip
+
+
 def test_an_arm_with_a_checkout_runs_in_it_with_its_folders_on_pythonpath(tmp_path: Path) -> None:
     config = replace(CONFIG, source=SourceConfig(repo="/r", pythonpath=["src", "."]))
 
@@ -278,6 +290,23 @@ def test_command_sh_repeats_the_run_with_awkward_values_intact_and_into_a_new_fo
     words = ["a b", "$HOME", "it's", f"--out={new}/x y", ""]
     assert ended.stdout == f"x 'y' $z {words} {tmp_path} {new}\n"
     assert (Path(new) / "config.json").read_text() == "{}"
+
+
+def test_command_sh_takes_away_what_the_run_did_not_have(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    launch = replace(
+        build_launch(ARM, tmp_path, None, {}), argv=("env",), cwd=tmp_path, files={},
+        env={"INTERLACE_RUN_DIR": str(tmp_path), "GONE": None, "KEPT": "1"},
+    )  # fmt: skip
+    script = tmp_path / "command.sh"
+    script.write_text(command_script(launch))
+
+    ended = subprocess.run(
+        ["bash", str(script)], capture_output=True, text=True, check=True, env={**os.environ, "GONE": "x"}
+    )
+
+    assert "\nKEPT=1\n" in f"\n{ended.stdout}"
+    assert "GONE=" not in ended.stdout
 
 
 def test_a_worktree_is_named_only_where_there_is_one() -> None:

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from interlace.files import write_json
 from interlace.loaded import load
-from interlace.report.written import write_report
+from interlace.report.written import markdown, write_report
 from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:
@@ -57,3 +59,13 @@ def test_runs_that_are_not_ok_are_listed_with_their_logs(tmp_path: Path) -> None
     markdown = (loaded.sweep_dir.path / "report.md").read_text()
     assert "### Runs that are not ok" in markdown
     assert "failed: it broke" in markdown
+
+
+def test_what_is_installed_here_is_not_told_of_ranks_that_ran_elsewhere(tmp_path: Path) -> None:
+    elsewhere = replace(CONFIG, workload=replace(CONFIG.workload, python="/env/bin/python"))
+
+    for config, told in ((CONFIG, True), (elsewhere, False)):
+        loaded = on_disk(tmp_path / str(told), config, 0.001)
+        write_json(loaded.sweep_dir.node, {"python": "3.11.7", "versions": {"torch": "2.13.0"}})
+
+        assert ("Python 3.11.7, torch 2.13.0" in markdown(loaded)) is told

@@ -14,6 +14,7 @@ from interlace.launch import Rendezvous, build_launch
 from interlace.plan import FIRST_RUN_GUESS_S, make_plan
 from interlace.report.console import stdout
 from interlace.report.terminal import minutes
+from interlace.wording import variable
 
 if TYPE_CHECKING:
     from interlace.schema import Arm, Plan, Request, Sweep
@@ -64,7 +65,7 @@ def _arms(sweep: Sweep) -> list[str]:
 
 def _what_differs(arm: Arm) -> str:
     commit = f"  {arm.sha[:9]} {arm.subject}" if arm.sha else ""
-    env = [f"{name}={value}" for name, value in arm.config.env.items()]
+    env = [variable(name, value) for name, value in arm.config.env.items()]
     own = [text for text in arm.overrides if not text.startswith("commit=")]
     return commit + "".join(f"  {text}" for text in [*own, *env])
 

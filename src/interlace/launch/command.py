@@ -17,23 +17,26 @@ if TYPE_CHECKING:
 
     from interlace.launch.rendezvous import Rendezvous
     from interlace.schema import Arm
-    from interlace.settings import RanksConfig, SweepConfig, WorkloadConfig
+    from interlace.settings import Environment, RanksConfig, SweepConfig, WorkloadConfig
 
 WRAPPER = ("-P", "-m", "interlace.rank", "--")
 """Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""
+
+HOOK = Path(__file__).parents[1] / "rank" / "hook"
+"""Folder of the start-up hook for ranks that do not go through the wrapper."""
 
 SHELL_WORDS = frozenset({"&&", "||", "|", ";", ">", ">>", "<", "&"})
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One run as a program: arguments, environment set by us, working folder, files to write first.
+    """One run as a program: arguments, environment set by us (None: removed), working folder, files to write first.
 
     `log` is the file that the trainer writes its steps to, where the configuration names one.
     """
 
     argv: tuple[str, ...]
-    env: dict[str, str]
+    env: Environment
     cwd: Path
     files: dict[str, str]
     log: Path | None = None
@@ -50,7 +53,8 @@ def build_launch(
     config = arm.config
     python = config.workload.python or sys.executable
     places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
-    if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log}":
+    own = {**config.workload.env, **config.env}
+    if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log} {own}":
         raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
     _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
@@ -59,7 +63,10 @@ def build_launch(
     log = cwd / _fill(config.measure.log, places) if config.measure.log else None
     caches = run_dir.parent.parent / "caches" / arm.slug
     env = {**_run_env(config, run_dir, caches), **_node_env(config.ranks, at), **arm_env(config, worktree, environ)}
+    env |= {name: value and _fill(value, places) for name, value in own.items()}
     env["INTERLACE_OMP_BY"] = omp_threads_by(config, environ)
+    if config.ranks.hook and config.ranks.nproc_per_node != 1:
+        env["PYTHONPATH"] = _hooked(config.ranks, env.get("PYTHONPATH", environ.get("PYTHONPATH")))
     return Launch(argv, env, cwd, files, log, at)
 
 
@@ -121,7 +128,17 @@ def _node_env(ranks: RanksConfig, at: Rendezvous | None) -> dict[str, str]:
     return env
 
 
-def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
+def _hooked(ranks: RanksConfig, pythonpath: str | None) -> str:
+    """Put the start-up hook in front of PYTHONPATH. Raises ConfigError where ranks go through the wrapper anyway."""
+    if ranks.kind != "plain":
+        raise ConfigError(
+            f"ranks.hook=true with launchers={ranks.kind}: its ranks are bound by the wrapper; "
+            "the hook is for launchers=plain and a command that starts several ranks by itself"
+        )
+    return os.pathsep.join([str(HOOK), *([pythonpath] if pythonpath else [])])
+
+
+def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, str]) -> Environment:
     """Return what an arm sets on top of the shell's environment: the same for its ranks, its set-up and its proof."""
     python = config.workload.python or sys.executable
     path = environ.get("PATH", os.defpath)
@@ -136,6 +153,11 @@ def arm_env(config: SweepConfig, worktree: Path | None, environ: Mapping[str, st
     if worktree is not None:
         ours["PYTHONPATH"] = pythonpath(worktree, config.source.pythonpath, environ.get("PYTHONPATH"))
     return {**ours, **config.workload.env, **config.env}
+
+
+def applied(environ: Mapping[str, str], env: Environment) -> dict[str, str]:
+    """Return the shell's environment with ours on top; what ours has as None is not in it."""
+    return {name: value for name, value in {**environ, **env}.items() if value is not None}
 
 
 def omp_threads(ranks: RanksConfig, environ: Mapping[str, str]) -> str | None:

@@ -17,12 +17,15 @@ def command_script(launch: Launch) -> str:
 
     A run of several nodes is to be built at `by_hand`.
     """
-    run_dir = launch.env["INTERLACE_RUN_DIR"]
+    run_dir = str(launch.env["INTERLACE_RUN_DIR"])
     lines = ["#!/usr/bin/env bash", "# Repeats this run by hand, outside Interlace; its output goes into a new folder."]
     lines += ["set -eu", *(_on_several(launch.at.nodes) if launch.at else ())]
     lines += ["repeat=$(mktemp -d)", 'mkdir "$repeat/steps" "$repeat/ranks"']
     lines += [f'cp {shlex.quote(f"{run_dir}/{name}")} "$repeat/"' for name in ("config.json", *launch.files)]
-    lines += [f"export {name}={_moved(value, run_dir)}" for name, value in sorted(launch.env.items())]
+    lines += [
+        f"unset {name}" if value is None else f"export {name}={_moved(value, run_dir)}"
+        for name, value in sorted(launch.env.items())
+    ]
     lines += ['echo "step logs go to $repeat/steps" >&2', f"cd {shlex.quote(str(launch.cwd))}"]
     lines += [f"exec {' '.join(_moved(word, run_dir) for word in launch.argv)}"]
     return "\n".join(lines) + "\n"

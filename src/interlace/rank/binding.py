@@ -21,12 +21,13 @@ POLICIES = ("off", "preferred", "bind")
 
 
 class Wanted(NamedTuple):
-    """What is asked for. `notes` are values that could not be read."""
+    """What is asked for. `notes` are values that could not be read; without `numactl` the CPU list alone is set."""
 
     bind: bool = True
     scope: str = "node"
     memory: str = "off"
     notes: tuple[str, ...] = ()
+    numactl: bool = True
 
 
 class Memory(NamedTuple):
@@ -67,6 +68,7 @@ def wanted_from(env: Mapping[str, str]) -> Wanted:
         scope if scope in SCOPES else "node",
         memory if memory in POLICIES else "off",
         tuple(notes),
+        env.get("INTERLACE_NUMACTL") != "off",
     )
 
 
@@ -164,7 +166,7 @@ def _apply(binding: numa.Binding, plans: Sequence[numa.Binding], wanted: Wanted,
     """
     how = "sched_setaffinity"
     bound = [plan for plan in plans if plan.action == "bind"]
-    if all(plan.whole_node for plan in bound):
+    if wanted.numactl and all(plan.whole_node for plan in bound):
         from interlace.rank import numactl  # noqa: PLC0415 (ranks that need no numactl need not pay for it)
 
         cpus: numa.Cpus = frozenset().union(*(plan.cpus for plan in bound))

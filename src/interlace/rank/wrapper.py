@@ -8,7 +8,7 @@ list of {"index", "uuid", "bus_id", "name"?, "mig"?} in PCI order), INTERLACE_NU
 INTERLACE_NUMA_SCOPE (`node`, `socket`, `cores`), INTERLACE_NUMA_MEMORY (`off`, `preferred`, `bind`),
 INTERLACE_WORKERS (data loading workers a rank), INTERLACE_OMP_BY (who chose OMP_NUM_THREADS),
 INTERLACE_NPROC_PER_NODE (ranks of this node, for launchers of one process that do not say so), INTERLACE_NODE (the
-node's name, where a run has several).
+node's name, where a run has several), INTERLACE_NUMACTL (`off`: bind without it).
 """
 
 from __future__ import annotations
@@ -69,9 +69,8 @@ def main(argv: list[str], *, sysfs_root: str = numa.SYSFS) -> int:
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # or an index means another GPU to CUDA than to us
     who = identity(os.environ)
     outcome = with_cpu_warnings(bind(who, os.environ, sysfs_root), os.environ)
-    _tell(who, outcome)
     program = which(command[0])
-    _record(who, outcome, command, program)
+    record(who, outcome, command, program)
     return _become(command, program, outcome)
 
 
@@ -98,6 +97,12 @@ def _count(text: str | None) -> int | None:
 # ---------------------------------------------------------------- telling and becoming
 
 
+def record(who: Identity, outcome: Outcome, command: Sequence[str], program: str | None) -> None:
+    """Say on stderr, and write down for the orchestrator, how this rank is bound."""
+    _tell(who, outcome)
+    _write(who, outcome, command, program)
+
+
 def _tell(who: Identity, outcome: Outcome) -> None:
     """Say once per node that ranks are not bound, or not in the way that was meant."""
     binding = outcome.binding
@@ -110,7 +115,7 @@ def _tell(who: Identity, outcome: Outcome) -> None:
         print(f"interlace rank: note: {NOTES.get(warning, warning)}", file=sys.stderr)  # noqa: T201
 
 
-def _record(who: Identity, outcome: Outcome, command: Sequence[str], program: str | None) -> None:
+def _write(who: Identity, outcome: Outcome, command: Sequence[str], program: str | None) -> None:
     """Write ranks/rank-N.json under a temporary name and rename it; trouble is told, not raised."""
     run_dir = os.environ.get("INTERLACE_RUN_DIR")
     if not run_dir:

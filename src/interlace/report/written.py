@@ -17,6 +17,7 @@ from interlace.report.phase_table import phase_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
 from interlace.schema import FORMAT_VERSION
 from interlace.stats.run import block_steps
+from interlace.wording import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,29 +104,32 @@ def _differs(arm: Arm) -> str:
     """Say what an arm is: its commit, what it sets, its environment."""
     commit = [f"commit {arm.sha}" if arm.config.commit else str(arm.subject)] if arm.sha else []
     sets = [text for text in arm.overrides if not text.startswith("commit=")]
-    return ", ".join([*commit, *sets, *(f"{name}={value}" for name, value in arm.config.env.items())])
+    return ", ".join([*commit, *sets, *(variable(name, value) for name, value in arm.config.env.items())])
 
 
 def _node(loaded: LoadedSweep) -> str:
     """Write each kind of machine in one line, as pull requests do: GPUs, CPU, driver, versions."""
     folders = [loaded.sweep_dir, *(SweepDir(Path(block.folder)) for block in loaded.blocks)]
-    machines = Counter(_machine(one) for folder in folders if folder.node.is_file() for one in fingerprints(folder))
+    # What is installed here is what was measured only where no arm has an environment of its own; a note tells those.
+    here = not any(arm.config.workload.python for arm in loaded.sweep.arms)
+    nodes = [one for folder in folders if folder.node.is_file() for one in fingerprints(folder)]
+    machines = Counter(_machine(node, software=here) for node in nodes)
     told = [f"{number} x ({machine})" if number > 1 else machine for machine, number in machines.items()]
     return "; ".join(told) or "node not recorded"
 
 
-def _machine(node: Mapping[str, Any]) -> str:
+def _machine(node: Mapping[str, Any], *, software: bool) -> str:
     gpus = [one["gpu"].get("name") or "GPU" for one in node.get("gpus") or []]
     kinds = [f"{gpus.count(kind)} x {kind}" for kind in sorted(set(gpus))] or ["no GPU"]
     cpu, versions = node.get("cpu") or {}, node.get("versions") or {}
     driver = f"driver {node['driver']}, CUDA {node.get('cuda_driver')}" if node.get("driver") else None
+    told = [f"{name} {versions[name]}" for name in ("torch", "accelerate") if name in versions]
     parts = [
         " + ".join(kinds),
         driver,
         f"{cpu.get('threads')} CPUs ({cpu.get('model')})",
         count(len(node.get("numa") or []), "NUMA node"),
-        f"Python {node.get('python')}",
-        *(f"{name} {versions[name]}" for name in ("torch", "accelerate") if name in versions),
+        *([f"Python {node.get('python')}", *told] if software else ()),
     ]
     return ", ".join(part for part in parts if part)
 

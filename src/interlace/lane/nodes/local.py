@@ -16,6 +16,7 @@ from interlace.gate import wait_until_idle
 from interlace.lane.nodes.node import NODE_VARIABLE, Begun, Ended
 from interlace.lane.others import children_cpu_s
 from interlace.lane.proof import Proof
+from interlace.launch import applied
 from interlace.monitor.foreign import Sightings
 from interlace.monitor.sampler import Monitor
 from interlace.monitor.samples import write_samples
@@ -54,7 +55,7 @@ class NodeRun:
         out.mkdir(parents=True, exist_ok=True)
         self._monitor.start()
         self._begun = True
-        env = {**self._environ, **spec.env}
+        env = applied(self._environ, spec.env)
         opened = process.running(spec.argv, env, Path(spec.cwd), out / "stdout.log", out / "stderr.log")
         try:
             self._child = self._held.enter_context(opened)

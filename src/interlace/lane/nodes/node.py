@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 from interlace.monitor.foreign import Sighting  # noqa: TC001 (msgspec reads these at run time)
 from interlace.schema import GpuSeen  # noqa: TC001
-from interlace.settings import MonitorConfig  # noqa: TC001
+from interlace.settings import Environment, MonitorConfig  # noqa: TC001
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,12 +28,15 @@ NODE_VARIABLE = "INTERLACE_NODE"
 
 @dataclass(frozen=True)
 class RunSpec:
-    """What one node is to start for one run. `out_dir` takes its output; `env` comes on top of the node's own."""
+    """What one node is to start for one run.
+
+    `out_dir` takes its output; `env` comes on top of the node's own (None: taken away).
+    """
 
     run_dir: str
     out_dir: str
     argv: tuple[str, ...]
-    env: dict[str, str]
+    env: Environment
     cwd: str
     monitor: MonitorConfig
     window: list[int]

@@ -1,0 +1,97 @@
+"""How real trainers end, and what they leave: their logs from real processes, without torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pytest
+
+from interlace.settings import MeasureConfig, RanksConfig
+from tests.lane.test_loop import measured, script
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("clean_env")
+
+LEROBOT = """
+import os, sys, time
+print("INFO 2026-01-02 03:04:00 ot_train.py:614 Effective batch size: 2 x 1 dp workers x 1 grad accum = 2",
+      file=sys.stderr)
+for step in range(1, 6):
+    print(f"INFO 2026-01-02 03:04:05 ot_train.py:769 step:{step} smpl:{2 * step} ep:0 epch:0.01 loss:64.872"
+          " lr:1.0e-05 data_s:0.001 prep_s:0.000 updt_s:0.260 step_s:0.270 smp/s:7 kld_loss:6.391", file=sys.stderr)
+print("INFO 2026-01-02 03:05:00 ot_train.py:906 End of training", file=sys.stderr, flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("teardown", "note"),
+    [
+        ("time.sleep(60)", "measured, teardown failed: still there 0.5 s after the last step, so it was ended"),
+        ("os.abort()", "measured, teardown failed: the program aborted"),
+    ],
+    ids=["hangs", "aborts"],
+)
+def test_a_trainer_that_never_gets_out_of_its_teardown_was_measured(tmp_path: Path, teardown: str, note: str) -> None:
+    """As 2 of 18 runs of lerobot on two gloo ranks did after `End of training`, and others that aborted."""
+    record = measured(tmp_path, script(tmp_path, f"{LEROBOT}{teardown}\n"))
+
+    assert (record.status, record.cause, record.reader, record.steps_seen) == ("ok", None, "lerobot", 5)
+    assert note in record.notes
+
+
+RANKS = """
+import os, subprocess, sys
+RANK = '''
+import json, os
+results = os.path.join(os.environ["INTERLACE_RUN_DIR"], "results.jsonl")
+with open(results, "w") as stream:
+    for step in range(1, 6):
+        stream.write(json.dumps({"step": step, "step_s": 0.25}) + chr(10))
+'''
+for rank in "01":
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    subprocess.run([sys.executable, "-c", RANK], env={**os.environ, **told}, check=True)
+"""
+
+
+def test_one_file_that_every_rank_writes_is_one_series_and_the_ranks_are_proven_by_the_hook(tmp_path: Path) -> None:
+    """As fairchem does, which starts its ranks itself: the last one to write wins."""
+    measure = MeasureConfig(window=[2, 5], log="{run_dir}/results.jsonl", timeout_s=20.0)
+
+    record = measured(
+        tmp_path, script(tmp_path, RANKS), measure=measure, ranks=RanksConfig("plain", 2, hook=True)
+    )  # fmt: skip
+
+    assert (record.status, record.cause, record.world_size_found) == ("ok", None, 2)
+    steps = pd.read_parquet(tmp_path / "sweep" / "runs" / "000-r1-a" / "steps.parquet")
+    assert steps["step"].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_a_command_that_starts_fewer_ranks_than_asked_fails_its_run(tmp_path: Path) -> None:
+    measure = MeasureConfig(window=[2, 5], log="{run_dir}/results.jsonl", timeout_s=20.0)
+
+    record = measured(
+        tmp_path, script(tmp_path, RANKS), measure=measure, ranks=RanksConfig("plain", 4, hook=True)
+    )  # fmt: skip
+
+    assert record.status == "failed"
+    assert record.cause is not None
+    assert record.cause.message == "asked for 4 ranks, found 2; see the start of stderr.log"
+
+
+def test_a_trainer_in_any_language_is_measured_by_the_protocol(tmp_path: Path) -> None:
+    """The lines of docs/trainers.md, written by a shell."""
+    head = '{"interlace": "steps", "format": 1, "rank": 0, "world_size": 1, "clock": "perf_counter", "unit": "s"}'
+    lines = [head, *(f'{{"step": {n}, "step_s": 0.25, "t_s": {n / 4}}}' for n in range(1, 6))]
+    path = tmp_path / "trainer.sh"
+    written = "\n".join([*lines, '{"end": true, "steps": 5}'])
+    path.write_text(f"cat > $INTERLACE_STEP_DIR/rank-0.jsonl <<'EOF'\n{written}\nEOF\n")
+
+    record = measured(tmp_path, f"sh {path}")
+
+    assert (record.status, record.cause, record.reader) == ("ok", None, "interlace")
+    assert record.steps is not None
+    assert (record.steps.stat_s, record.steps.cumulative) == (0.25, True)

@@ -1,0 +1,56 @@
+"""lerobot and fairchem themselves, from environments of gigabytes that CI does not have.
+
+REAL_LEROBOT and REAL_FAIRCHEM each name a folder with `env` (its bin/python has the dependencies),
+`data` (the data set; docs/trainers.md says how it is made) and `repo` (a clone). HEAD is measured against itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import interlace
+
+pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.usefixtures("clean_env")]
+
+
+def folder_of(variable: str) -> Path:
+    folder = os.environ.get(variable)
+    if folder is None:
+        pytest.skip(f"{variable} names no folder with env, data and repo: the real trainer is not installed here")
+    return Path(folder)
+
+
+def measured(tmp_path: Path, folder: Path, workload: str, data: str, *more: str) -> list[dict[str, object]]:
+    """Measure HEAD against itself for one round; the records of both runs."""
+    ended = interlace(
+        "sweep", f"workload={workload}", f"workload.python={folder}/env/bin/python", f"workload.{data}={folder}/data",
+        f"source.repo={folder}/repo", f"source.cache_dir={tmp_path}/trees", "gate=warn", "rounds=1", "burn_in=false",
+        "commit=HEAD", "env.COPY='a','b'", *more, cwd=tmp_path, timeout_s=1800.0,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    (sweep,) = (tmp_path / "outputs" / workload).iterdir()
+    runs = [json.loads(path.read_text()) for path in sorted(sweep.glob("runs/*/record.json"))]
+    assert [(run["status"], run["world_size_found"]) for run in runs] == [("ok", 2)] * 2
+    return runs
+
+
+def test_lerobot_is_measured_unmodified(tmp_path: Path) -> None:
+    folder = folder_of("REAL_LEROBOT")
+
+    runs = measured(
+        tmp_path, folder, "lerobot_act_cpu", "dataset_root", "workload.steps=24", "measure.window=[5,24]"
+    )  # fmt: skip
+
+    assert [(run["reader"], run["steps_seen"]) for run in runs] == [("lerobot", 24)] * 2
+
+
+def test_fairchem_is_measured_unmodified(tmp_path: Path) -> None:
+    folder = folder_of("REAL_FAIRCHEM")
+
+    runs = measured(tmp_path, folder, "fairchem_uma_cpu", "data_root")
+
+    assert [run["steps_seen"] for run in runs] == [12] * 2
