@@ -32,7 +32,7 @@ _KEY = re.compile(
     r"(?<![\w./\-])(?P<key>(?:\w+/)*[A-Za-zµ]\w*(?:[ /\-](?:time|duration|per|step|iteration|iter|it)\b){0,3}"
     r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
 )
-VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d)", re.IGNORECASE)
+VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d|\.[A-Za-z])", re.IGNORECASE)
 NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
@@ -62,10 +62,14 @@ class Token(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One record in a text: where it starts and its tokens by kind."""
+    """One record in a text: where it starts and its tokens by kind.
+
+    `mixed`: another value of its step or rank stands in front of its time.
+    """
 
     start: int
     tokens: dict[str, Token]
+    mixed: bool = False
 
 
 def is_validation(text: str) -> bool:
@@ -133,19 +137,22 @@ def records_in(text: str, *, named: bool) -> Iterator[Found]:
     """Group tokens into records: one begins where a record that has its time would get the same key again."""
     current: dict[str, Token] = {}
     start = 0
+    mixed = False
     for token in _tokens(text, named=named):
         if not current:
-            start = token.start
+            start, mixed = token.start, False
         there = current.get(token.kind)
         if there is None:
             current[token.kind] = token
         elif "time" in current and token.key == there.key:
-            yield Found(start, current)
-            current, start = {token.kind: token}, token.start
+            yield Found(start, current, mixed)
+            current, start, mixed = {token.kind: token}, token.start, False
+        elif "time" not in current and token.key == there.key:
+            mixed = mixed or token.text != there.text
         elif token.kind == "step" and _order(token) < _order(there):
             current["step"] = token
     if current:
-        yield Found(start, current)
+        yield Found(start, current, mixed)
 
 
 def _order(token: Token) -> int:
