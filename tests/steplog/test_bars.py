@@ -195,6 +195,38 @@ SUMMARY = (
 )
 
 
+def test_two_processes_that_draw_one_bar_count_with_the_slower_one(read_text: ReadText) -> None:
+    text = "".join(
+        drawn("Steps: ", n, 30, n, "1.00s/it") + drawn("Steps: ", n, 30, n, "1.50s/it") for n in range(1, 21)
+    )
+
+    log = read_text(text)
+
+    assert rows(log) == [(n, 1.5) for n in range(1, 21)]
+    assert codes(log.notes) == ["unlabelled_ranks", "smoothed"]
+
+
+def test_two_processes_that_draw_now_and_then_are_no_resumed_runs(read_text: ReadText) -> None:
+    text = "".join(drawn("Steps: ", n + 3, 80, n, "1.00s/it") + drawn("Steps: ", n, 80, n, "1.02s/it")
+                   for n in range(1, 61, 2))  # fmt: skip
+
+    log = read_text(text)
+
+    assert log.attempts == 1
+    assert dict(rows(log))[30] == 1.0
+    assert codes(log.notes) == ["unlabelled_ranks", "missing_steps", "smoothed"]
+
+
+def test_a_bar_drawn_again_for_its_postfix_is_one_process(read_text: ReadText) -> None:
+    text = "".join(drawn("Steps: ", n, 30, n, f"1.0{n % 9}s/it") + drawn("Steps: ", n, 30, n, f"1.0{n % 9}s/it, loss=1")
+                   for n in range(1, 21))  # fmt: skip
+
+    log = read_text(text)
+
+    assert rows(log) == [(n, float(f"1.0{n % 9}")) for n in range(1, 21)]
+    assert codes(log.notes) == ["bar_clock", "smoothed"]
+
+
 def test_a_trainer_gives_its_bar_and_says_the_mean_of_its_summary(read_text: ReadText) -> None:
     bars = "".join(drawn("", n, 100, n // 2, " 2.00it/s") + (LOSS if n % 10 == 0 else "") for n in range(1, 101))
 
