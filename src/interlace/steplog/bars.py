@@ -24,7 +24,7 @@ _COUNT = r"\d[\d,]*(?:\.\d+)?[kMGT]?"
 _TIME = r"(?:\d+ days?, )?(?:\d+:)?\d+:\d\d"
 _RATE = r"\s*(?P<{0}>\?|\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?[kMGT]?)\s?(?P<{1}>s/[A-Za-z_ ]+|[A-Za-z_]+/s)"
 _BAR = re.compile(
-    rf"(?P<percent>\d+)%\|[^|\[\]]*\|\s*(?P<n>{_COUNT})/(?P<total>{_COUNT})\s*\[(?P<elapsed>{_TIME})<[^,\]]*,"
+    rf"(?:\d+%)?\|[^|\[\]]*\|\s*(?P<n>{_COUNT})/(?P<total>{_COUNT}|\?)\s*\[(?P<elapsed>{_TIME})<[^,\]]*,"
     + _RATE.format("rate", "per")
     + rf"|(?<![\w./])(?P<bare>{_COUNT})(?P<unit>[A-Za-z_]+) \[(?P<bare_elapsed>{_TIME}),"
     + _RATE.format("bare_rate", "bare_per")
@@ -100,7 +100,7 @@ def bars_in(text: str, line: int = 0) -> Iterator[Bar]:
 
 def _bar(match: re.Match[str], name: str, rank: int, line: int) -> Bar | None:
     n = parse_count(match["n"] or match["bare"])
-    total = parse_count(match["total"]) if match["total"] else None
+    total = parse_count(match["total"]) if match["total"] not in {None, "?"} else None
     if n.value is None or (total and total.value is None):
         return None
     per = match["per"] or match["bare_per"]
