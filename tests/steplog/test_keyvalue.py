@@ -203,6 +203,7 @@ LABELLED = "".join(f"[rank0]: step={n} step_time_ms=41{n % 10}.5 loss=2.{n % 10}
         ("[rank0]: step=21 step_time_ms=4\n", []),
         ("[rank0]: step=21 step_time_ms=421.NCCL INFO\n5 loss=2.1\n", []),
         ("[rank0]: step=21 [rank1]: step=22 step_time_ms=422.5 loss=2.2\n", []),
+        ("[rank0]: step=[rank1]: step=22 step_time_ms=422.5 loss=2.2\n", []),
     ],
 )
 def test_a_record_that_another_writer_broke_is_joined_or_an_error(
@@ -229,3 +230,17 @@ def test_records_that_all_count_twice_are_read(read_text: ReadText) -> None:
 
     assert rows(log) == [(1, 0.41), (2, 0.42), (3, 0.43)]
     assert not log.errors
+
+
+def test_a_launchers_prefix_behind_a_record_is_not_its_rank(read_text: ReadText) -> None:
+    text = "step=1 step_time=0.41 s lr=[rank1]: UserWarning: slow\n0.1\nstep=2 step_time=0.42 s lr=0.1\n"
+
+    log = read_text(text)
+
+    assert by_rank(log) == {-1: [(1, 0.41), (2, 0.42)]}
+
+
+def test_a_rank_in_brackets_behind_a_record_is_its_rank(read_text: ReadText) -> None:
+    log = read_text("step=1 step_time=0.41 s [rank 0]\nstep=1 step_time=0.42 s [rank 1]\n")
+
+    assert by_rank(log) == {0: [(1, 0.41)], 1: [(1, 0.42)]}

@@ -24,7 +24,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _RANK = re.compile(
-    r"(?:^\s*|(?<=\s))\[(?:default|rank|train|trainer|worker)\s?_?(?P<a>\d+)\]"
+    r"(?<![A-Za-z_])\[(?:default|rank|train|trainer|worker)\s?_?(?P<a>\d+)\](?P<prefix>:)?"
     r"|(?<![\w./])(?:global_)?rank[\"']?\s*[=:# ]\s*(?P<b>\d+)(?![\w.])",
     re.IGNORECASE,
 )
@@ -32,7 +32,9 @@ _KEY = re.compile(
     r"(?<![\w./\-])(?P<key>(?:\w+/)*[A-Za-zµ]\w*(?:[ /\-](?:time|duration|per|step|iteration|iter|it)\b){0,3}"
     r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
 )
-VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d|\.[A-Za-z])", re.IGNORECASE)
+VALUE = re.compile(
+    rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d|\.[A-Za-z]|\[[a-z]+\d)", re.IGNORECASE
+)
 NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
@@ -48,6 +50,10 @@ _VALIDATING = re.compile(
     r"(?<![\w./=])(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|\btest(?:ing)?[\]:]",
     re.IGNORECASE,
 )
+
+
+PREFIX = "[rank]:"
+"""What a launcher puts in front of all that a rank prints."""
 
 
 class Token(NamedTuple):
@@ -129,7 +135,7 @@ def _inside(at: int, times: tuple[Token, ...], starts: list[int]) -> bool:
 
 
 def _rank_token(match: re.Match[str]) -> Token:
-    key = "[rank]" if match["a"] else "rank"
+    key = (PREFIX if match["prefix"] else "[rank]") if match["a"] else "rank"
     return Token(match.start(), "rank", key, match["a"] or match["b"], match.end())
 
 
@@ -139,6 +145,9 @@ def records_in(text: str, *, named: bool) -> Iterator[Found]:
     start = 0
     mixed = False
     for token in _tokens(text, named=named):
+        if "time" in current and token.key == PREFIX:
+            yield Found(start, current, mixed)
+            current = {}
         if not current:
             start, mixed = token.start, False
         there = current.get(token.kind)
