@@ -244,3 +244,12 @@ def test_a_rank_in_brackets_behind_a_record_is_its_rank(read_text: ReadText) -> 
     log = read_text("step=1 step_time=0.41 s [rank 0]\nstep=1 step_time=0.42 s [rank 1]\n")
 
     assert by_rank(log) == {0: [(1, 0.41)], 1: [(1, 0.42)]}
+
+
+def test_times_printed_shorter_where_they_end_in_zeros_are_whole(read_text: ReadText) -> None:
+    times = [round(0.37 + n / 1000, 3) for n in range(1, 200)]
+
+    log = read_text("".join(f"step={n} step_s={time}\n" for n, time in enumerate(times, 1)))
+
+    assert rows(log) == list(enumerate(times, 1))
+    assert not log.errors

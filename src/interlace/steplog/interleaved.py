@@ -30,8 +30,6 @@ WAIT_RECORDS = 8
 
 _USUAL = 5
 """So many records say how a record usually ends."""
-_MANY = 50
-"""So many records whose times are all of one width say that times are not printed shorter where they end in zeros."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -123,7 +121,7 @@ class _Knot:
             self._remarks.note("truncated_tail", f"the last line has no end, its time may be cut: `{shown}`")
             return
         if how and record.ended and self._looks_cut(how, record.text):
-            self._cut.append(_Cut(record, self._seen, sure=not self._end_in_time or self._timed >= _MANY))
+            self._cut.append(_Cut(record, self._seen, sure=not self._end_in_time))
             return
         if how:
             self._widths.add(how.width)
@@ -168,6 +166,8 @@ class _Knot:
     def _give_up(self, cut: _Cut) -> Iterator[Record]:
         """Yield a cut record whose rest did not come, if its time is whole all the same."""
         record, how = cut.record, self._ending(cut.record.text)
+        if how and not cut.sure:  # times are printed shorter where they end in zeros
+            self._widths.add(how.width)
         if how and (not cut.sure or not how.at_end or self._widths == {how.width}):
             yield record
         else:
