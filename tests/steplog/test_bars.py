@@ -195,6 +195,38 @@ SUMMARY = (
 )
 
 
+def test_two_processes_that_draw_one_bar_count_with_the_slower_one(read_text: ReadText) -> None:
+    text = "".join(
+        drawn("Steps: ", n, 30, n, "1.00s/it") + drawn("Steps: ", n, 30, n, "1.50s/it") for n in range(1, 21)
+    )
+
+    log = read_text(text)
+
+    assert rows(log) == [(n, 1.5) for n in range(1, 21)]
+    assert codes(log.notes) == ["unlabelled_ranks", "smoothed"]
+
+
+def test_two_processes_that_draw_now_and_then_are_no_resumed_runs(read_text: ReadText) -> None:
+    text = "".join(drawn("Steps: ", n + 3, 80, n, "1.00s/it") + drawn("Steps: ", n, 80, n, "1.02s/it")
+                   for n in range(1, 61, 2))  # fmt: skip
+
+    log = read_text(text)
+
+    assert log.attempts == 1
+    assert dict(rows(log))[30] == 1.0
+    assert codes(log.notes) == ["unlabelled_ranks", "missing_steps", "smoothed"]
+
+
+def test_a_bar_drawn_again_for_its_postfix_is_one_process(read_text: ReadText) -> None:
+    text = "".join(drawn("Steps: ", n, 30, n, f"1.0{n % 9}s/it") + drawn("Steps: ", n, 30, n, f"1.0{n % 9}s/it, loss=1")
+                   for n in range(1, 21))  # fmt: skip
+
+    log = read_text(text)
+
+    assert rows(log) == [(n, float(f"1.0{n % 9}")) for n in range(1, 21)]
+    assert codes(log.notes) == ["bar_clock", "smoothed"]
+
+
 def test_a_trainer_gives_its_bar_and_says_the_mean_of_its_summary(read_text: ReadText) -> None:
     bars = "".join(drawn("", n, 100, n // 2, " 2.00it/s") + (LOSS if n % 10 == 0 else "") for n in range(1, 101))
 
@@ -260,3 +292,23 @@ def test_lightnings_csv_with_a_throughput_monitor_is_read_by_its_clock(read_text
 
     assert (log.reader, log.kind, log.cumulative) == ("csv", "mean", True)
     assert rows(log) == [(19, 0.41), (29, 0.4)]
+
+
+def test_lightnings_bar_without_a_total_is_read(read_text: ReadText) -> None:
+    log = read_text("".join(f"\rEpoch 0: |          | {n}/? [00:0{n}<?,  2.00it/s, v_num=3]" for n in range(1, 6)))
+
+    assert log.reader == "lightning"
+    assert rows(log) == [(n, 0.5) for n in range(1, 6)]
+
+
+def test_the_first_rates_of_a_resumed_trainer_count_skipped_steps_and_are_left_out(read_text: ReadText) -> None:
+    text = "  Total optimization steps = 60\n  Continuing training from global step 10\n" + drawn("", 0, 60, 0, "?it/s")
+    text += "{'loss': 1.0, 'learning_rate': 5e-05, 'epoch': 0.1}\n"
+    text += "".join(drawn("", n, 60, n, "8.00it/s" if n < 20 else "1.00s/it") for n in range(11, 61))
+
+    log = read_text(text)
+
+    assert log.reader == "hf_trainer"
+    assert rows(log)[0][0] == 31
+    assert {step_s for _, step_s in rows(log)} == {1.0}
+    assert "resumed_bar" in codes(log.notes)

@@ -190,3 +190,66 @@ def test_launcher_prefixes_are_ranks(read_text: ReadText) -> None:
     assert by_rank(log) == {0: [(1, 0.31)], 1: [(1, 0.32)]}
     assert log.world_size == 4
     assert codes(log.notes) == ["missing_ranks"]
+
+
+LABELLED = "".join(f"[rank0]: step={n} step_time_ms=41{n % 10}.5 loss=2.{n % 10}\n" for n in range(1, 21))
+
+
+@pytest.mark.parametrize(
+    ("torn", "expected"),
+    [
+        ("[rank0]: step=21 step_time_ms=4\n21.5 loss=2.1\n", [(21, 0.4215)]),
+        ("[rank0]: step=21 step_time_ms=421\n.5 loss=2.1\n", [(21, 0.4215)]),
+        ("[rank0]: step=21 step_time_ms=4\n", []),
+        ("[rank0]: step=21 step_time_ms=421.NCCL INFO\n5 loss=2.1\n", []),
+        ("[rank0]: step=21 [rank1]: step=22 step_time_ms=422.5 loss=2.2\n", []),
+        ("[rank0]: step=[rank1]: step=22 step_time_ms=422.5 loss=2.2\n", []),
+    ],
+)
+def test_a_record_that_another_writer_broke_is_joined_or_an_error(
+    read_text: ReadText, torn: str, expected: list[tuple[int, float]]
+) -> None:
+    log = read_text(LABELLED + torn + "[rank0]: step=23 step_time_ms=423.5 loss=2.3\n")
+
+    assert rows(log)[20:] == [*expected, (23, 0.4235)]
+    assert bool(log.errors) != bool(expected)
+
+
+def test_the_rest_of_another_record_is_not_joined_to_a_cut_one(read_text: ReadText) -> None:
+    text = "".join(f"2026-01-02 03:04:05 step: {n} loss: 2.1 step_time: 0.41 s\n" for n in range(1, 9))
+    text += "2026-01-02 03:04:05 step: 9 lo2026-01-02 03:04:05 step: 10 loss: 2.1 step_time: 0.42 s\n"
+    text += "2026-01-02 03:04:05 step: 11\n loss: 2.1 step_time: 0.43 s\n"
+
+    log = read_text(text)
+
+    assert rows(log)[8:] == [(10, 0.42)]
+
+
+def test_records_that_all_count_twice_are_read(read_text: ReadText) -> None:
+    log = read_text("".join(f"step={n} next save step={n + 100} step_s=0.4{n}\n" for n in range(1, 4)))
+
+    assert rows(log) == [(1, 0.41), (2, 0.42), (3, 0.43)]
+    assert not log.errors
+
+
+def test_a_launchers_prefix_behind_a_record_is_not_its_rank(read_text: ReadText) -> None:
+    text = "step=1 step_time=0.41 s lr=[rank1]: UserWarning: slow\n0.1\nstep=2 step_time=0.42 s lr=0.1\n"
+
+    log = read_text(text)
+
+    assert by_rank(log) == {-1: [(1, 0.41), (2, 0.42)]}
+
+
+def test_a_rank_in_brackets_behind_a_record_is_its_rank(read_text: ReadText) -> None:
+    log = read_text("step=1 step_time=0.41 s [rank 0]\nstep=1 step_time=0.42 s [rank 1]\n")
+
+    assert by_rank(log) == {0: [(1, 0.41)], 1: [(1, 0.42)]}
+
+
+def test_times_printed_shorter_where_they_end_in_zeros_are_whole(read_text: ReadText) -> None:
+    times = [round(0.37 + n / 1000, 3) for n in range(1, 200)]
+
+    log = read_text("".join(f"step={n} step_s={time}\n" for n, time in enumerate(times, 1)))
+
+    assert rows(log) == list(enumerate(times, 1))
+    assert not log.errors

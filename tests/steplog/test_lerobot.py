@@ -108,3 +108,33 @@ def test_a_traceback_in_the_log_is_no_trouble(read_text: ReadText) -> None:
 
     assert rows(log)[0][0] == 1
     assert log.errors == ()
+
+
+@pytest.mark.parametrize("cut", ["lr:1.0e-05", "prep_s:0.000 ", "updt_s:0.026 ", "step_s:", "step_s:0.02"])
+def test_a_record_cut_by_the_next_one_never_takes_its_numbers(read_text: ReadText, cut: str) -> None:
+    torn = record("2", "0.0271", "504").partition(cut)[0] + cut
+
+    log = read_text(BANNER + record("1", "0.300", "213") + torn + record("3", "0.327", "196"))
+
+    assert rows(log) == [(1, 0.3), (3, 0.327)]
+    assert codes(log.errors) == ["torn_record:3"]
+
+
+@pytest.mark.parametrize("cut", ["data_s:0.002", "data_s:0.002 ", "data_s:0.002 step_s:0.4", "data_s:0.002 step_s:12"])
+def test_a_cut_record_with_a_line_end_is_an_error_and_not_of_the_older_format(read_text: ReadText, cut: str) -> None:
+    torn = record("2").partition("data_s:")[0] + f"updt_s:0.026 {cut}\n"
+
+    log = read_text(BANNER + record("1", "0.300", "213") + torn + record("3", "0.327", "196"))
+
+    assert rows(log) == [(1, 0.3), (3, 0.327)]
+    assert codes(log.errors) == ["torn_record:3"]
+
+
+def test_a_cut_rate_is_no_finer_time(read_text: ReadText) -> None:
+    records = [record(str(n), "0.005", "12345") for n in range(1, 30)]
+    cut = record("30", "0.005", "12345").replace("smp/s:12345 kld_loss:6.391", "smp/s:1234")
+
+    log = read_text(BANNER + "".join(records) + cut)
+
+    assert rows(log)[0] == (1, 64 / 12345)
+    assert rows(log)[-1] == (30, 0.005)

@@ -146,3 +146,19 @@ def test_a_comma_separated_table_refuses_an_ambiguous_cell(read_text: ReadText) 
 
     assert rows(log) == [(2, 0.4)]
     assert codes(log.errors) == ["ambiguous_decimal_comma:2"]
+
+
+@pytest.mark.parametrize(
+    ("key", "training", "other"),
+    [("type", "train", "eval"), ("event", "train_step", "eval_step"), ("split", "train", "val_unseen"),
+     ("mode", "fast_dev_run", "validation-2")],
+)  # fmt: skip
+def test_rows_that_some_key_marks_as_validation_are_left_out(
+    read_text: ReadText, key: str, training: str, other: str
+) -> None:
+    kept = [f'{{"{key}": "{training}", "step": {n}, "step_s": 0.4}}' for n in (1, 2, 3)]
+
+    log = read_text("\n".join([*kept[:2], f'{{"{key}": "{other}", "step": 2, "step_s": 0.1}}', kept[2], ""]))
+
+    assert rows(log) == [(1, 0.4), (2, 0.4), (3, 0.4)]
+    assert codes(log.notes) == ["validation_rows"]

@@ -24,7 +24,7 @@ _COUNT = r"\d[\d,]*(?:\.\d+)?[kMGT]?"
 _TIME = r"(?:\d+ days?, )?(?:\d+:)?\d+:\d\d"
 _RATE = r"\s*(?P<{0}>\?|\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?[kMGT]?)\s?(?P<{1}>s/[A-Za-z_ ]+|[A-Za-z_]+/s)"
 _BAR = re.compile(
-    rf"(?P<percent>\d+)%\|[^|\[\]]*\|\s*(?P<n>{_COUNT})/(?P<total>{_COUNT})\s*\[(?P<elapsed>{_TIME})<[^,\]]*,"
+    rf"(?:\d+%)?\|[^|\[\]]*\|\s*(?P<n>{_COUNT})/(?P<total>{_COUNT}|\?)\s*\[(?P<elapsed>{_TIME})<[^,\]]*,"
     + _RATE.format("rate", "per")
     + rf"|(?<![\w./])(?P<bare>{_COUNT})(?P<unit>[A-Za-z_]+) \[(?P<bare_elapsed>{_TIME}),"
     + _RATE.format("bare_rate", "bare_per")
@@ -45,6 +45,8 @@ _OTHER_UNITS = frozenset(
 )
 _TRAINING = re.compile(r"train|epoch|step|iter|optim|tuning", re.IGNORECASE)
 LONGEST_NAME = 80
+_OTHER_RATE = 0.02
+"""From here on two rates of one count are not one rate printed twice."""
 Loop: TypeAlias = "tuple[str, int | None]"
 
 
@@ -98,7 +100,7 @@ def bars_in(text: str, line: int = 0) -> Iterator[Bar]:
 
 def _bar(match: re.Match[str], name: str, rank: int, line: int) -> Bar | None:
     n = parse_count(match["n"] or match["bare"])
-    total = parse_count(match["total"]) if match["total"] else None
+    total = parse_count(match["total"]) if match["total"] not in {None, "?"} else None
     if n.value is None or (total and total.value is None):
         return None
     per = match["per"] or match["bare_per"]
@@ -224,6 +226,7 @@ def rows_of(drawn: Sequence[Bar], remarks: Remarks) -> list[Row]:
     done: dict[int, int] = {}
     last: dict[int, Bar] = {}
     rounded = per_epoch = 0
+    several = _several_draw(drawn)
     for bar in drawn:
         before = last.get(bar.rank)
         if before and _begins_again(bar, before):
@@ -232,7 +235,8 @@ def rows_of(drawn: Sequence[Bar], remarks: Remarks) -> list[Row]:
         last[bar.rank] = bar
         rounded += bar.n_rounded
         # A count that is drawn again, at the latest at the close, has another rate: that of the whole bar.
-        if bar.s_per_it is None or not bar.n or bar.n_rounded or (before and before.n == bar.n):
+        again = before is not None and before.n == bar.n and (not several or bar.n == bar.total)
+        if bar.s_per_it is None or not bar.n or bar.n_rounded or again:
             continue
         columns = {"elapsed_s": bar.elapsed_s} | ({"total": float(bar.total)} if bar.total else {})
         rows.append(Row(done.get(bar.rank, 0) + bar.n, bar.s_per_it, bar.rank, extra=columns, line=bar.line))
@@ -240,8 +244,31 @@ def rows_of(drawn: Sequence[Bar], remarks: Remarks) -> list[Row]:
         remarks.note("rounded_steps", f"{rounded} drawings have scaled counts (as in 1.5k) and were not used")
     if per_epoch:
         remarks.note("per_epoch_counter", f"the bar begins again {per_epoch} times: steps are counted on")
+    if several:
+        text = "several processes draw this bar and do not say which rank they are: the slowest value of a count counts"
+        remarks.note("unlabelled_ranks", text)
+        return _slowest_of_counts(rows)
     _note_clock(drawn, remarks)
     return rows
+
+
+def _several_draw(drawn: Sequence[Bar]) -> bool:
+    """Whether several processes draw without a rank: counts go to and fro, or each count has two rates.
+
+    One process goes back only where it starts again, and draws a count anew with about the same rate.
+    """
+    pairs = [(a, b) for a, b in pairwise(drawn) if a.rank < 0 and a.s_per_it and b.s_per_it]
+    turns = sum(b.n < a.n and not _begins_again(b, a) for a, b in pairs)
+    other = sum(a.n == b.n and abs(a.s_per_it / b.s_per_it - 1) > _OTHER_RATE for a, b in pairs)  # type: ignore[operator]
+    return turns > max(3, len(pairs) // 10) or 2 * other > len({bar.n for bar in drawn})
+
+
+def _slowest_of_counts(rows: list[Row]) -> list[Row]:
+    best: dict[int | None, Row] = {}
+    for row in rows:
+        if row.step not in best or row.step_s > best[row.step].step_s:
+            best[row.step] = row._replace(line=rows[0].line)
+    return [best[step] for step in sorted(best, key=lambda step: step or 0)]
 
 
 def _begins_again(bar: Bar, before: Bar) -> bool:

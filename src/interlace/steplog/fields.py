@@ -208,6 +208,8 @@ def counted(fields: Mapping[str, Any]) -> list[tuple[int, int | None]]:
 def _marks_validation(key: str, value: object) -> bool:
     if normal(key).rsplit("/", 1)[-1] in FLAG_KEYS:
         return value is True or str(value).lower() == "true"
+    if normal(key) == "job":  # more often the name of a run, such as test-3
+        return str(value).strip().lower() in NOT_TRAINING
     return not is_training(value)
 
 

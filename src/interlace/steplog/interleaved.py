@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 WAIT_RECORDS = 8
 """How many records later the rest of a cut one may come."""
 
+_USUAL = 5
+"""So many records say how a record usually ends."""
+
 _DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CUT_NUMBER = re.compile(r"\d\.$")
@@ -42,6 +45,14 @@ class Ending(NamedTuple):
 
     width: int
     at_end: bool
+
+
+class _Cut(NamedTuple):
+    """A record that waits for its rest since record number `seen`; `sure`: it is cut beyond doubt."""
+
+    record: Record
+    seen: int
+    sure: bool = True
 
 
 EndingOf: TypeAlias = "Callable[[str], Ending | None]"
@@ -73,14 +84,14 @@ class _Knot:
         self._remarks = remarks
         self._starts: _Starts | None = None
         self._widths: set[int] = set()
-        self._cut: deque[tuple[Record, int]] = deque()
-        self._seen = self._glued = 0
+        self._cut: deque[_Cut] = deque()
+        self._seen = self._glued = self._timed = self._end_in_time = 0
 
     def take(self, record: Record) -> Iterator[Record]:
         """Yield what this record completes, and it itself unless it is the rest of a cut one."""
         self._seen += 1
-        while self._cut and self._seen - self._cut[0][1] > WAIT_RECORDS:
-            yield from self._give_up(self._cut.popleft()[0])
+        while self._cut and self._seen - self._cut[0].seen > WAIT_RECORDS:
+            yield from self._give_up(self._cut.popleft())
         if self._starts is None and self._ending(record.text):
             self._starts = _Starts.learn(record.text)
         if self._cut and (joined := self._joined(record)):
@@ -90,15 +101,15 @@ class _Knot:
         self._glued += len(parts) > 1
         for part in parts[:-1]:
             if self._starts and self._starts.begins(part):
-                self._cut.append((Record(part, record.line), self._seen))
+                self._cut.append(_Cut(Record(part, record.line), self._seen))
             else:
                 yield Record(part, record.line)
         yield from self._whole(record._replace(text=parts[-1]))
 
     def finish(self) -> Iterator[Record]:
         """Yield the cut records that are whole all the same, and say what was found."""
-        for record, _ in self._cut:
-            yield from self._give_up(record)
+        for cut in self._cut:
+            yield from self._give_up(cut)
         if self._glued:
             text = f"{self._glued} lines hold records of several ranks; they were taken apart"
             self._remarks.note("interleaved_lines", text)
@@ -109,9 +120,21 @@ class _Knot:
             shown = shorten(record.text[-80:])
             self._remarks.note("truncated_tail", f"the last line has no end, its time may be cut: `{shown}`")
             return
+        if how and record.ended and self._looks_cut(how, record.text):
+            self._cut.append(_Cut(record, self._seen, sure=not self._end_in_time))
+            return
         if how:
             self._widths.add(how.width)
+            self._timed += 1
+            self._end_in_time += how.at_end
         yield record
+
+    def _looks_cut(self, how: Ending, text: str) -> bool:
+        """Whether a line ends in a time as no other does: another rank's line end may have come in between."""
+        if not how.at_end or how.width in self._widths or self._timed < _USUAL:
+            return False
+        begins = self._starts is not None and self._starts.begins(text)
+        return begins and (not self._end_in_time or len(self._widths) == 1)
 
     def _long_enough(self, how: Ending) -> bool:
         """Whether a time at the end of the file looks no shorter than the others."""
@@ -123,13 +146,16 @@ class _Knot:
         """Join a record that begins like none with the one cut record that it completes."""
         if self._starts and self._starts.begins(record.text):
             return None
-        fitting = [item for item in self._cut if self._completes(item[0].text, record.text)]
+        fitting = [cut for cut in self._cut if self._completes(cut, record.text)]
         if not fitting or (len(fitting) > 1 and record.text.strip()):
             return None
         self._cut.remove(fitting[0])
-        return fitting[0][0]._replace(text=fitting[0][0].text + record.text)
+        return fitting[0].record._replace(text=fitting[0].record.text + record.text)
 
-    def _completes(self, cut: str, rest: str) -> bool:
+    def _completes(self, waiting: _Cut, rest: str) -> bool:
+        cut = waiting.record.text
+        if not (waiting.sure or rest.strip().isdecimal()) or not (self._starts and self._starts.fit(cut, rest)):
+            return False
         how, before = self._ending(cut + rest), self._ending(cut)
         if how is None or before is None or not before.at_end:
             return how is not None
@@ -137,10 +163,12 @@ class _Knot:
             return how.width in self._widths
         return rest.strip().isdecimal() or not rest.strip()
 
-    def _give_up(self, record: Record) -> Iterator[Record]:
+    def _give_up(self, cut: _Cut) -> Iterator[Record]:
         """Yield a cut record whose rest did not come, if its time is whole all the same."""
-        how = self._ending(record.text)
-        if how and (not how.at_end or self._widths == {how.width}):
+        record, how = cut.record, self._ending(cut.record.text)
+        if how and not cut.sure:  # times are printed shorter where they end in zeros
+            self._widths.add(how.width)
+        if how and (not cut.sure or not how.at_end or self._widths == {how.width}):
             yield record
         else:
             why = "another rank wrote into it and its rest is not there"
@@ -168,6 +196,11 @@ class _Starts:
 
     def begins(self, text: str) -> bool:
         return bool(self.pattern.match(text.lstrip()))
+
+    def fit(self, cut: str, rest: str) -> bool:
+        """Whether the word that a rest goes on with is one that records have."""
+        joint = re.search(r"[A-Za-z_]\w*$", cut)
+        return joint is None or (_WORD.match(joint[0] + rest) or [""])[0] in self.words
 
     def split(self, text: str) -> list[str]:
         """Cut a line where a record begins in the middle of it, without a space before."""

@@ -26,7 +26,7 @@ COUNTED_WITH_CLOCK = ("batches", "samples")
 """Beside one of these a `time` is a cumulative clock (Lightning's ThroughputMonitor)."""
 
 CLOCK_KEYS = ("timestamp", "_timestamp", "ts", "unix_s", "wall_time", "datetime", "date", "asctime", "time")
-SPLIT_KEYS = ("mode", "split", "phase", "stage", "subset", "set", "loop", "job")
+SPLIT_KEYS = ("mode", "split", "phase", "stage", "subset", "set", "loop", "job", "type", "event", "kind")
 FLAG_KEYS = ("eval", "is_eval", "val", "is_val", "validation", "is_validation")
 NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "dev", "predict"})
 
@@ -83,5 +83,5 @@ def is_count(name: str) -> bool:
 
 
 def is_training(split: object) -> bool:
-    """Whether a row marked with this split belongs to training."""
-    return str(split).strip().lower() not in NOT_TRAINING
+    """Whether a row marked with this split belongs to training: `val_unseen`, `eval step` do not."""
+    return re.split(r"[\W_]", str(split).strip().lower())[0] not in NOT_TRAINING

@@ -114,6 +114,7 @@ class _State:
         self.options = options
         self.remarks = remarks
         self.rows: list[Row] = []
+        self.mixed: dict[int, str] = {}
         self.first = self.last = ""
         self.world_size: int | None = None
         self.bare: str | None = None
@@ -151,6 +152,8 @@ class _State:
             return
         step = step_of(found.tokens)
         self.rounded += step_token is not None and step is None
+        if found.mixed:
+            self.mixed[len(self.rows)] = text
         extra = extras_in(text, {t.key for t in found.tokens.values()})
         self.rows.append(Row(step, number.value, rank_of(found.tokens), extra=extra or None, line=record.line))
         self.first, self.last = self.first or record.text, record.text
@@ -158,6 +161,7 @@ class _State:
     def parsed(self) -> Parsed:
         """Return the rows and what has to be said about them."""
         note = self.remarks.note
+        self._refuse_mixed()
         if self.bare:
             note("unit_assumed", f"`{self.bare}` has no unit: taken as {self.options.unit}, as asked")
         if self.not_training:
@@ -173,6 +177,15 @@ class _State:
             )
         started, finished = unix_s_in(self.first), unix_s_in(self.last)
         return Parsed(self.rows, self.remarks, self.world_size, started_at=started, finished_at=finished)
+
+    def _refuse_mixed(self) -> None:
+        """Refuse records with two steps or ranks in front of their time, unless this log's records are like that."""
+        if 2 * len(self.mixed) >= len(self.rows):
+            return
+        for n, text in self.mixed.items():
+            why = "two records in one, whose time it is cannot be said"
+            self.remarks.error("torn_record", self.rows[n].line, text, why)
+        self.rows = [row for n, row in enumerate(self.rows) if n not in self.mixed]
 
 
 def _ending(text: str, *, named: bool) -> Ending | None:

@@ -24,7 +24,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _RANK = re.compile(
-    r"(?:^\s*|(?<=\s))\[(?:default|rank|train|trainer|worker)\s?_?(?P<a>\d+)\]"
+    r"(?<![A-Za-z_])\[(?:default|rank|train|trainer|worker)\s?_?(?P<a>\d+)\](?P<prefix>:)?"
     r"|(?<![\w./])(?:global_)?rank[\"']?\s*[=:# ]\s*(?P<b>\d+)(?![\w.])",
     re.IGNORECASE,
 )
@@ -32,7 +32,9 @@ _KEY = re.compile(
     r"(?<![\w./\-])(?P<key>(?:\w+/)*[A-Za-zµ]\w*(?:[ /\-](?:time|duration|per|step|iteration|iter|it)\b){0,3}"
     r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
 )
-VALUE = re.compile(rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d)", re.IGNORECASE)
+VALUE = re.compile(
+    rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d|\.[A-Za-z]|\[[a-z]+\d)", re.IGNORECASE
+)
 NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
@@ -50,6 +52,10 @@ _VALIDATING = re.compile(
 )
 
 
+PREFIX = "[rank]:"
+"""What a launcher puts in front of all that a rank prints."""
+
+
 class Token(NamedTuple):
     """A step, rank or time: where it begins and ends, its key and value as printed."""
 
@@ -62,10 +68,14 @@ class Token(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One record in a text: where it starts and its tokens by kind."""
+    """One record in a text: where it starts and its tokens by kind.
+
+    `mixed`: another value of its step or rank stands in front of its time.
+    """
 
     start: int
     tokens: dict[str, Token]
+    mixed: bool = False
 
 
 def is_validation(text: str) -> bool:
@@ -125,7 +135,7 @@ def _inside(at: int, times: tuple[Token, ...], starts: list[int]) -> bool:
 
 
 def _rank_token(match: re.Match[str]) -> Token:
-    key = "[rank]" if match["a"] else "rank"
+    key = (PREFIX if match["prefix"] else "[rank]") if match["a"] else "rank"
     return Token(match.start(), "rank", key, match["a"] or match["b"], match.end())
 
 
@@ -133,19 +143,25 @@ def records_in(text: str, *, named: bool) -> Iterator[Found]:
     """Group tokens into records: one begins where a record that has its time would get the same key again."""
     current: dict[str, Token] = {}
     start = 0
+    mixed = False
     for token in _tokens(text, named=named):
+        if "time" in current and token.key == PREFIX:
+            yield Found(start, current, mixed)
+            current = {}
         if not current:
-            start = token.start
+            start, mixed = token.start, False
         there = current.get(token.kind)
         if there is None:
             current[token.kind] = token
         elif "time" in current and token.key == there.key:
-            yield Found(start, current)
-            current, start = {token.kind: token}, token.start
+            yield Found(start, current, mixed)
+            current, start, mixed = {token.kind: token}, token.start, False
+        elif "time" not in current and token.key == there.key:
+            mixed = mixed or token.text != there.text
         elif token.kind == "step" and _order(token) < _order(there):
             current["step"] = token
     if current:
-        yield Found(start, current)
+        yield Found(start, current, mixed)
 
 
 def _order(token: Token) -> int:

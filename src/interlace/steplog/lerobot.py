@@ -30,12 +30,17 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 _RECORD = re.compile(r"(?<![\w:/])step:(?P<step>\d[\d.]*[KMBTQ]?)\s+smpl:(?P<smpl>\S+)\s+(?P<rest>.*)")
+_BEGINS = re.compile(r"(?<![\w:/])step:\d[\d.]*[KMBTQ]?\s+smpl:")
+_TIMES = frozenset({"updt_s", "data_s", "step_s"})
+_WHOLE_TIME = re.compile(r"\d+\.\d{3,}")
+"""How lerobot prints a time; at the end of a line anything shorter is a cut one."""
 _METER = re.compile(r"(?<!\S)(?P<name>[A-Za-z]\w*(?:/s)?):(?P<text>\S+)(?P<after>\s|$)")
 _BAR = re.compile(r"\|\s*(\d+)/(\d+)\s*\[[^\[\]]*\]\s*(?=[A-Z]+ \d{4}-)")
 _WORLD = re.compile(r"Effective batch size:.*?\bx (?P<world>\d+)(?: dp workers\b.*?)? = (?P<batch>\d+)")
 _END = "End of training"
 _HALF_PRINTED_S = 0.0005
 _AGREE = 0.95
+_ONE_RECORD = 3
 
 
 class _Meters(NamedTuple):
@@ -75,10 +80,12 @@ class LerobotReader:
             if match := _WORLD.search(record.text):
                 world_size, batch = int(match["world"]), int(match["batch"])
             ended = ended or _END in record.text
-            match = _RECORD.search(record.text)
-            if match and (meters := _meters(match, record, remarks)):
-                found.append(meters)
-                dates += [t for t in (unix_s_in(record.text[: match.start()]),) if t is not None]
+            for piece in _pieces(record):
+                match = _RECORD.search(piece.text)
+                if match and (meters := _meters(match, piece, remarks)):
+                    found.append(meters)
+                    dates += [t for t in (unix_s_in(piece.text[: match.start()]),) if t is not None]
+        found = _of_one_version(found, remarks)
         rows = _rows(found, batch or _batch_of(found), remarks)
         if rows and world_size and world_size > 1:
             remarks.note("reduced", f"times are maxima over {world_size} ranks, as lerobot reduces them")
@@ -107,10 +114,32 @@ class LerobotReader:
         return steps_in
 
 
+def _pieces(record: Record) -> list[Record]:
+    """Cut a line before each record that begins in it: a killed run's last line goes on with the next run's."""
+    cuts = [0, *(match.start() for match in _BEGINS.finditer(record.text)), len(record.text)]
+    if len(cuts) <= _ONE_RECORD:
+        return [record]
+    # What stands before the first record (its bar, its date) belongs to it.
+    pieces = [record._replace(text=record.text[a:b], ended=True) for a, b in pairwise([0, *cuts[2:]])]
+    return [*pieces[:-1], pieces[-1]._replace(ended=record.ended)]
+
+
+def _of_one_version(found: list[_Meters], remarks: Remarks) -> list[_Meters]:
+    """Refuse records without step_s where others have it: they are cut, and not of 0.6.1."""
+    if not any("step_s" in record.meters for record in found):
+        return found
+    for record in found:
+        if "step_s" not in record.meters:
+            remarks.error("torn_record", record.line, f"step:{record.step} smpl:{record.samples}", "no step_s")
+    return [record for record in found if "step_s" in record.meters]
+
+
 def _meters(match: re.Match[str], record: Record, remarks: Remarks) -> _Meters | None:
     values: dict[str, float] = {}
     for meter in _METER.finditer(match["rest"]):
         whole = meter["after"] or record.ended
+        if not meter["after"] and meter["name"] in _TIMES and not _WHOLE_TIME.fullmatch(meter["text"]):
+            whole = False
         value = parse_number(meter["text"]).value if whole else None
         if value is not None:
             values[meter["name"]] = value
@@ -166,7 +195,7 @@ def _finer(found: list[_Meters], printed: list[float], batch: int | None, remark
     if not batch:
         return {}
     finer: dict[int, float] = {}
-    agree = asked = 0
+    agree = asked = fine = 0
     for n, record in enumerate(found):
         rate = record.meters.get("smp/s", 0.0)
         if rate < 1:
@@ -174,10 +203,13 @@ def _finer(found: list[_Meters], printed: list[float], batch: int | None, remark
         half_printed = _HALF_PRINTED_S * (1 if "step_s" in record.meters else 2)
         half = batch / (rate - 0.5) - batch / rate
         asked += 1
-        agree += abs(batch / rate - printed[n]) <= half + half_printed * 1.01
-        if half < half_printed:
+        agrees = abs(batch / rate - printed[n]) <= half + half_printed * 1.01
+        agree += agrees
+        fine += half < half_printed
+        # A rate that was cut (`smp/s:1234` of 12345) is no finer time.
+        if agrees and half < half_printed:
             finer[n] = batch / rate
-    if not finer:
+    if not fine:
         return {}
     if agree < _AGREE * asked:
         remarks.note("smps_disagrees", f"{batch} samples / smp/s does not give the printed times; those were used")

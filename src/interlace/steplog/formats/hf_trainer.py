@@ -11,6 +11,7 @@ Lost: single steps. Without the bar only one number is left, first step and all.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,9 @@ _LOSSES = re.compile(r"\{[^{}]*'loss': [^{}]*'(?:learning_rate|epoch)': [^{}]*\}
 _PAIR = re.compile(rf"'(?P<key>\w+)': ['\"]?(?P<number>{NUMBER})['\"]?(?=[,}}])", re.IGNORECASE)
 _STEPS = re.compile(r"Total optimization steps = ([\d,]+)")
 _RESUMED = re.compile(r"Continuing training from global step ([\d,]+)")
+_SMOOTHING = 0.3
+"""tqdm's own: the share of the newest rate in its running average."""
+_FADED = 0.01
 _EXACT_UP_TO_S = 500.0
 """Up to here train_runtime x train_steps_per_second, which has three decimals, gives the number of steps."""
 
@@ -58,19 +62,19 @@ class HfTrainerReader:
         bars: list[Bar] = []
         summary: tuple[dict[str, float], Record] | None = None
         steps: int | None = None
-        skipped = 0
+        skipped = resumed_at = 0
         for record in records:
             bars += bars_in(record.text, record.line)
             if match := _STEPS.search(record.text):
                 steps = int(match[1].replace(",", ""))
             if match := _RESUMED.search(record.text):
-                skipped = int(match[1].replace(",", ""))
+                skipped, resumed_at = int(match[1].replace(",", "")), record.line
             for match in _SUMMARY.finditer(record.text):
                 if summary:
                     remarks.note("two_summaries", "the log holds several trainings: the last summary counts")
                 summary = _numbers(match[0]), record
         length = steps or (_stated(summary[0]) if summary else None) or _first_length(bars)
-        drawn = main_loop(bars, remarks, length)
+        drawn = _without_skipped(main_loop(bars, remarks, length), skipped, resumed_at, remarks)
         rows = rows_of(drawn, remarks)
         mean = _mean(summary[0], steps or _length(drawn), skipped, remarks) if summary else None
         if mean and rows:
@@ -87,6 +91,19 @@ class HfTrainerReader:
         """Return a function that lists the counts of the first bar, which is the training's."""
         del options
         return LiveCount(unnamed=True)
+
+
+def _without_skipped(drawn: list[Bar], skipped: int, resumed_at: int, remarks: Remarks) -> list[Bar]:
+    """Leave out what a resumed run draws first: the bar counts the skipped steps as done in its first one."""
+    if not skipped:
+        return drawn
+    fading = math.ceil(math.log(skipped / _FADED) / -math.log(1 - _SMOOTHING))
+    kept = [bar for bar in drawn if bar.line < resumed_at or bar.n > skipped + fading]
+    text = (
+        f"the bar counts {skipped} skipped steps as done at once: its rates up to step {skipped + fading} were left out"
+    )
+    remarks.note("resumed_bar", text)
+    return kept
 
 
 def _numbers(text: str) -> dict[str, float]:
