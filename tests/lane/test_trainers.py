@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pytest
 
-from interlace.settings import MeasureConfig, RanksConfig
+from interlace.settings import MeasureConfig, RanksConfig, WorkloadConfig
 from tests.lane.test_loop import measured, script
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ print("INFO 2026-01-02 03:05:00 ot_train.py:906 End of training", file=sys.stder
 """
 
 
+@pytest.mark.parametrize("steps", [5, None], ids=["steps known", "steps unknown"])
 @pytest.mark.parametrize(
     ("teardown", "note"),
     [
@@ -34,9 +35,13 @@ print("INFO 2026-01-02 03:05:00 ot_train.py:906 End of training", file=sys.stder
     ],
     ids=["hangs", "aborts"],
 )
-def test_a_trainer_that_never_gets_out_of_its_teardown_was_measured(tmp_path: Path, teardown: str, note: str) -> None:
+def test_a_trainer_that_never_gets_out_of_its_teardown_was_measured(
+    tmp_path: Path, teardown: str, note: str, steps: int | None
+) -> None:
     """As 2 of 18 runs of lerobot on two gloo ranks did after `End of training`, and others that aborted."""
-    record = measured(tmp_path, script(tmp_path, f"{LEROBOT}{teardown}\n"))
+    command = script(tmp_path, f"{LEROBOT}{teardown}\n")
+
+    record = measured(tmp_path, command, workload=WorkloadConfig("w", command=command, steps=steps))
 
     assert (record.status, record.cause, record.reader, record.steps_seen) == ("ok", None, "lerobot", 5)
     assert note in record.notes

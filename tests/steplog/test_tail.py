@@ -104,3 +104,29 @@ def test_a_wrong_argument_fails_at_once(tmp_path: Path) -> None:
         Tail(tmp_path / "x", reader="csb")
     with pytest.raises(UsageError, match="no group for the time"):
         Tail(tmp_path / "x", pattern="x")
+
+
+def test_a_log_is_over_when_it_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(LEROBOT.format(1))
+    tail = Tail(path)
+    assert (tail.steps(), tail.ended) == (1, False)
+
+    with path.open("a") as file:
+        file.write("INFO 2026-01-02 03:05:00 t.py:906 End of training\n")
+
+    assert (tail.steps(), tail.ended) == (1, True)
+
+
+def test_the_logs_of_all_ranks_are_over_when_the_last_one_is(tmp_path: Path) -> None:
+    recorders = [StepRecorder(tmp_path, rank=rank, world_size=2) for rank in range(2)]
+    for recorder in recorders:
+        recorder.step()
+    tail = Tail(tmp_path)
+
+    recorders[0].close()
+    recorders[1].flush()
+    assert (tail.steps(), tail.ended) == (1, False)
+    recorders[1].close()
+
+    assert (tail.steps(), tail.ended) == (1, True)

@@ -92,7 +92,7 @@ def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | 
     """Look at the run that is on: its step count comes from its own logs."""
     from interlace.errors import ReadError  # noqa: PLC0415
     from interlace.files import read_json  # noqa: PLC0415
-    from interlace.lane.runlog import step_counter  # noqa: PLC0415
+    from interlace.lane.runlog import StepCounter  # noqa: PLC0415
     from interlace.records import attempts  # noqa: PLC0415
 
     try:
@@ -104,7 +104,7 @@ def _current(sweep_dir: SweepDir, plan: Plan, sweep: Sweep) -> dict[str, Any] | 
     if run is None or not tries:
         return None
     arm = sweep.arm(run.arm)
-    steps = step_counter(tries[-1].path, arm.config.measure, _log(tries[-1].path))()
+    steps = StepCounter(tries[-1].path, arm.config.measure, _log(tries[-1].path))()
     return {"run": run.id, "round": run.round, "arm": arm.name, "step": steps,
             "steps": arm.config.workload.steps, "for_s": round(time.time() - float(state["since"]), 1)}  # fmt: skip
 

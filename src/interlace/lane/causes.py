@@ -258,8 +258,10 @@ def _incomplete(ending: Ending, cause: Cause | None) -> tuple[Status, Cause]:
     seen = f"{ending.steps_seen} step{'s' * (ending.steps_seen != 1)} seen"
     if ending.ended_by == "timeout":
         return "timeout", Cause("timeout", f"longer than measure.timeout_s={ending.limit_s:g}; {seen}")
-    if ending.ended_by in ("stall", "grace"):
+    if ending.ended_by == "stall":
         return "stalled", Cause("stalled", f"no new step for measure.stall_s={ending.limit_s:g}; {seen}")
+    if ending.ended_by == "grace":  # its log said that it was over
+        return "incomplete", Cause("incomplete", _too_short(ending))
     if ending.returncode == 0 and ending.steps_seen == 0:
         return "failed", Cause("no_steps_found", ending.unreadable or "no steps in the logs")
     if ending.returncode == 0:

@@ -11,7 +11,7 @@ from interlace.errors import InterlaceError
 from interlace.lane.causes import TAIL_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from interlace.settings import MeasureConfig
@@ -125,17 +125,24 @@ def _from_one(log: StepLog) -> StepLog:
     return replace(log, frame=log.frame.assign(step=log.frame["step"] + 1), notes=(*others, note))
 
 
-def step_counter(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> Callable[[], int]:
-    """Return a function that tells the steps seen so far, reading only what is new at each call."""
-    tails: dict[Path, steplog.Tail] = {}
+class StepCounter:
+    """Tells the steps that a run has made so far, reading only what is new at each call."""
 
-    def count() -> int:
-        for path in step_sources(run_dir, log):
-            if path not in tails and path.exists():
-                tails[path] = steplog.Tail(path, measure.reader, measure.pattern, measure.unit)
-        return max((tail.steps() for tail in tails.values()), default=0)
+    def __init__(self, run_dir: Path, measure: MeasureConfig, log: Path | None = None) -> None:
+        self._run_dir, self._measure, self._log = run_dir, measure, log
+        self._tails: dict[Path, steplog.Tail] = {}
 
-    return count
+    def __call__(self) -> int:
+        """Return the largest step seen."""
+        measure = self._measure
+        for path in step_sources(self._run_dir, self._log):
+            if path not in self._tails and path.exists():
+                self._tails[path] = steplog.Tail(path, measure.reader, measure.pattern, measure.unit)
+        return max((tail.steps() for tail in self._tails.values()), default=0)
+
+    def ended(self) -> bool:
+        """Tell whether one of the logs has said that training is over; what was last read counts."""
+        return any(tail.ended for tail in self._tails.values())
 
 
 def world_size(ranks: list[dict[str, Any]], log: StepLog | None) -> int | None:

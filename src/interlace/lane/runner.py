@@ -17,7 +17,7 @@ from interlace.lane.noted import end_of, with_nodes
 from interlace.lane.others import disturbed
 from interlace.lane.prepared import prepare
 from interlace.lane.ranks import read_ranks
-from interlace.lane.runlog import Found, find_steps, keep_log, refuse_old_log, see_anew, step_counter, world_size
+from interlace.lane.runlog import Found, StepCounter, find_steps, keep_log, refuse_old_log, see_anew, world_size
 from interlace.lane.watch import Limits, Watched, watch
 from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
@@ -182,7 +182,7 @@ def _watch(
             node.look(steps_seen)
         lane.observer.progress(steps_seen, elapsed_s)
 
-    return watch(ranks.over, limits, step_counter(run_dir, config.measure, prepared.log), progress)
+    return watch(ranks.over, limits, StepCounter(run_dir, config.measure, prepared.log), progress)
 
 
 def _not_started(run: Run, number: int, run_dir: Path, why: str) -> RunRecord:

@@ -33,6 +33,7 @@ class InterlaceReader:
     name = "interlace"
     anywhere = False
     facts = FACTS
+    end_marker = '{"end": true'
 
     def recognise(self, head: str) -> str | None:
         """Recognise the header line."""

@@ -59,6 +59,8 @@ class LerobotReader:
     name = "lerobot"
     anywhere = True
     facts = FACTS
+    end_marker = _END
+    """Text after which no step comes, and nothing that is measured is lost."""
 
     def recognise(self, head: str) -> str | None:
         """Recognise `step:1 smpl:2 ... step_s:` or, of 0.6.1, `... updt_s: data_s:`."""

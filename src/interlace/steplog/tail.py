@@ -36,6 +36,11 @@ class Tail:
         """Name of the reader in use; None while the format is not recognised."""
         return next((file.reader for file in self._files.values() if file.reader), None)
 
+    @property
+    def ended(self) -> bool:
+        """Whether every file has said that training is over, in a format that says so (`end_marker` of its reader)."""
+        return bool(self._files) and all(file.ended for file in self._files.values())
+
     def steps(self) -> int:
         """Return the largest step number seen so far, over all ranks; the number of records if unnumbered."""
         folder = self._path.is_dir()
@@ -52,7 +57,9 @@ class _File:
 
     def __init__(self, path: Path, reader: str, options: Options) -> None:
         self.steps = 0
+        self.ended = False
         self.reader: str | None = None
+        self._marker: str | None = None
         self._path = path
         self._options = options
         self._offset = 0
@@ -86,6 +93,7 @@ class _File:
             self._better(texts)
         if self._count is not None:
             for text in texts:
+                self.ended = self.ended or (self._marker is not None and self._marker in text)
                 for rank, step in self._count(text):
                     self._see(rank, step)
 
@@ -121,4 +129,6 @@ class _File:
 
     def _use(self, reader: str) -> None:
         self.reader = reader
-        self._count = registry.reader_named(reader).counter(self._options)
+        found = registry.reader_named(reader)
+        self._count = found.counter(self._options)
+        self._marker = getattr(found, "end_marker", None)  # few formats have one, and other packages need not
