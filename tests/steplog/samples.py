@@ -66,6 +66,22 @@ def timm(step: int, time: float) -> str:
     )
 
 
+def torch_imagenet(step: int, time: float) -> str:
+    epoch, n = divmod(step - 1, 100)
+    return (
+        f"Epoch: [{epoch}][{n + 1:>3d}/100]\tTime {time:6.3f} ( 0.777)\tData  0.010 ( 0.012)"
+        "\tLoss 6.9123e+00 (6.9500e+00)\tAcc@1   0.39 (  0.21)\tAcc@5   1.17 (  0.92)"
+    )
+
+
+def torchvision(step: int, time: float) -> str:
+    epoch, n = divmod(step, 100)
+    return (
+        f"Epoch: [{epoch}]  [{n:>3d}/100]  eta: 0:12:34  lr: 0.1  img/s: {32 / time:.3f}  loss: 6.9123 (7.0123)"
+        f"  acc1: 0.0000 (0.3125)  acc5: 3.1250 (1.5625)  time: {time:.4f}  data: 0.0023  max mem: 4321"
+    )
+
+
 def openpcdet(step: int, time: float) -> str:
     return (
         f"2026-01-02 03:04:05,123   INFO  Train:    1/80 (  1%) [ {step:>3}/500 ( 10%)]  Loss: 5.1 (5.1)"
@@ -166,6 +182,8 @@ SAMPLES = {
     "deepspeed_pipe": Sample(pipeline, "mean"),
     "nanogpt": Sample(nanogpt, "single", "step 0: train loss 10.9000, val loss 10.9000\n", every=1, first=0),
     "timm": Sample(timm, "single", every=50, first=0),
+    "torch_imagenet": Sample(torch_imagenet, "single", first=1),
+    "torchvision": Sample(torchvision, "smoothed", first=0),
     "openpcdet": Sample(openpcdet, "single"),
     "mmengine": Sample(mmengine, "mean"),
     "mmengine:iter": Sample(mmengine_iter, "mean"),

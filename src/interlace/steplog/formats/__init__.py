@@ -18,7 +18,9 @@ from interlace.steplog.formats import (
     paddle,
     tensorboard,
     timm,
+    torch_imagenet,
     torchtitan,
+    torchvision_log,
     wandb_run,
 )
 
@@ -38,6 +40,8 @@ SPECIFIC: tuple[Reader, ...] = (
     modded_nanogpt.READER,
     nanogpt.READER,
     timm.READER,
+    torch_imagenet.READER,
+    torchvision_log.READER,
     openpcdet.READER,
     mmengine.MMENGINE,
     mmengine.MMCV,
