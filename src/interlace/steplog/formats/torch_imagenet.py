@@ -20,9 +20,7 @@ READER = PerEpochReader(
         doc=__doc__,
         hint="Epoch: [",
         begins=re.compile(r"Epoch: \[\d+\]\[\s*\d+/"),
-        record=re.compile(
-            rf"Epoch: \[(?P<epoch>\d+)\]\[\s*(?P<n>\d+)/(?P<of>\d+)\]\s+Time:?\s+(?P<step_s>{NUM})\s+\("
-        ),
+        record=re.compile(rf"Epoch: \[(?P<epoch>\d+)\]\[\s*(?P<n>\d+)/(?P<of>\d+)\]\s+Time:?\s+(?P<step_s>{NUM})\s+\("),
         kind="single",
     ),
     first_epoch=0,
