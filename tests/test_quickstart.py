@@ -37,11 +37,12 @@ def quickstart_arms(tmp_path: Path) -> tuple[dict[str, Any], dict[str, Any], Pat
 
 
 def test_the_quickstart_needs_nothing_and_tells_the_faster_arm_from_the_copy(tmp_path: Path) -> None:
-    fused, copy, sweep, printed = quickstart_arms(tmp_path / "one")
-    if (fused["verdict"], copy["verdict"]) != ("faster", "within noise"):
-        # One identical pair in twenty is called different by construction, and another tenant of the machine may
-        # have been at work: twice in a row is neither.
-        fused, copy, sweep, printed = quickstart_arms(tmp_path / "two")
+    # One identical pair in twenty is called different by construction, and another tenant of the machine may have been
+    # at work, for minutes: three times in a row is neither.
+    for attempt in ("one", "two", "three"):
+        fused, copy, sweep, printed = quickstart_arms(tmp_path / attempt)
+        if (fused["verdict"], copy["verdict"]) == ("faster", "within noise"):
+            break
 
     assert fused["verdict"] == "faster", printed
     assert copy["verdict"] == "within noise", printed
