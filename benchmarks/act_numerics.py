@@ -12,17 +12,21 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
 import interlace
 
+if TYPE_CHECKING:
+    from interlace.loaded import LoadedSweep
+
 SHOWN = (1, 2, 5, 10, 20)
 
 
-def values_of(sweep: Path, steps: int) -> pd.DataFrame:
+def values_of(loaded: LoadedSweep, steps: int) -> pd.DataFrame:
     """Return one row a run, rank and step: arm, run, rank, step, loss, l1, kl, grad_norm."""
-    runs = interlace.load(sweep).runs
+    runs, sweep = loaded.runs, loaded.sweep_dir.path
     ran_well = runs[runs["status"] == "ok"].sort_values("round", kind="stable")
     frames = []
     for arm, run in zip(ran_well["arm"].astype(str), ran_well["run"].astype(str), strict=True):
@@ -61,8 +65,9 @@ def table(values: pd.DataFrame, name: str) -> str:
 def main() -> None:
     """Print both tables."""
     sweep, steps = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    values = values_of(sweep, steps)
-    order = [arm.name for arm in interlace.load(sweep).sweep.arms]
+    loaded = interlace.load(sweep)
+    values = values_of(loaded, steps)
+    order = [arm.name for arm in loaded.sweep.arms]
     values = values.sort_values("arm", key=lambda names: names.map(order.index), kind="stable")
     print(f"{table(values, 'loss')}\n\n{table(values, 'grad_norm')}")
 

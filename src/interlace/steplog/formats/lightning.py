@@ -49,9 +49,7 @@ class LightningReader:
         """Read all training bars; a step is counted from the epoch in front of the bar."""
         del options
         remarks = Remarks()
-        bars: list[Bar] = []
-        for record in records:
-            bars += _training(record.text, record.line)
+        bars = [bar for record in records for bar in _training(record.text, record.line)]
         return Parsed(rows_of(bars, remarks), remarks, kind="smoothed")
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from interlace.steplog.bars import Bar, LiveCount, bars_in, is_training, main_loop, rows_of
+from interlace.steplog.bars import LiveCount, bars_in, is_training, main_loop, rows_of
 from interlace.steplog.facts import facts_in
 from interlace.steplog.model import Options, Parsed, Remarks, shorten
 
@@ -44,9 +44,7 @@ class TqdmReader:
         """Read the bar of the training loop."""
         del options
         remarks = Remarks()
-        bars: list[Bar] = []
-        for record in records:
-            bars += bars_in(record.text, record.line)
+        bars = [bar for record in records for bar in bars_in(record.text, record.line)]
         return Parsed(rows_of(main_loop(bars, remarks), remarks), remarks, kind="smoothed")
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
