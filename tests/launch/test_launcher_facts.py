@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_env")]
 
-TELL = "import os; print(os.environ.get('WORLD_SIZE'), os.environ.get('OMP_NUM_THREADS'), flush=True)\n"
+TELL = """
+import os
+os.write(1, f"{os.environ.get('WORLD_SIZE')} {os.environ.get('OMP_NUM_THREADS')}\\n".encode())
+"""
+"""One write a line: the ranks share a pipe, and where Python does not buffer, print() writes word by word."""
+
 MEET = """
 import os
 import torch.distributed as dist
 dist.init_process_group("gloo")
-print("met", dist.get_rank(), flush=True)
+os.write(1, f"met {dist.get_rank()}\\n".encode())
 dist.destroy_process_group()
 os._exit(0)
 """

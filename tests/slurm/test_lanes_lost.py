@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -45,11 +46,23 @@ def crash(cluster: SlurmCluster, node: str, lane: int) -> None:
     """Let a node die: its daemon, the job's step and all that runs in it, at once."""
     step = psutil.Process(lane).parent()
     assert step is not None
-    dying = [step, *step.children(recursive=True)]
     cluster.stop_slurmd(node, signal.SIGKILL)
+    dying = stopped(step)
     for process in dying:
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(dying, 10)
+
+
+def stopped(top: psutil.Process) -> list[psutil.Process]:
+    """Stop a tree of processes, and what it starts meanwhile: what escapes would write on after the crash."""
+    held: list[psutil.Process] = []
+    while new := [found for found in [top, *top.children(recursive=True)] if found not in held]:
+        for process in new:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.suspend()
+        held += new
+    return held
 
 
 def age(lane: Path, seconds: float) -> None:
