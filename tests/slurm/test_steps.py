@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from interlace.errors import UsageError
-from interlace.slurm.steps import other_nodes, srun_argv
+from interlace.slurm.steps import nodes_of, other_nodes, srun_argv
 
 JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[0-2]", "SLURMD_NODENAME": "n1"}
 
@@ -22,15 +22,20 @@ def test_the_other_nodes_of_a_job_are_all_but_this_one() -> None:
     assert other_nodes(JOB, 3) == ("n0", "n2")
 
 
+def test_of_a_larger_job_the_first_nodes_are_taken() -> None:
+    assert other_nodes(JOB, 2) == ("n0",)
+    assert nodes_of(JOB) == ("n0", "n1", "n2")
+
+
 @pytest.mark.parametrize(
     ("environ", "nodes", "said"),
     [
-        (JOB, 2, "launchers.nodes=2, and this job has 3 (n0, n1, n2; here: n1)"),
-        ({}, 2, "launchers.nodes=2, and this job has 0 (none; here: None)"),
-        ({**JOB, "SLURMD_NODENAME": "login"}, 3, "here: login"),
+        (JOB, 4, "launchers.nodes=4, and this job has 3 (n0, n1, n2)"),
+        ({}, 2, "launchers.nodes=2 needs a job of so many nodes, and this is on no node of any"),
+        ({**JOB, "SLURMD_NODENAME": "login"}, 3, "this is on no node of any"),
     ],
 )
-def test_a_job_of_other_nodes_than_were_asked_for_is_refused(environ: dict[str, str], nodes: int, said: str) -> None:
+def test_more_nodes_than_a_job_has_are_refused(environ: dict[str, str], nodes: int, said: str) -> None:
     with pytest.raises(UsageError) as caught:
         other_nodes(environ, nodes)
 

@@ -18,9 +18,12 @@ from interlace.checkout import range_axis, resolve_commits
 from interlace.errors import ConfigError, UsageError
 from interlace.launch import build_launch
 from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout, refuse_several_tasks
+from interlace.slurm.steps import nodes_of, other_nodes
 from interlace.steplog import Tail
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlace.schema import Arm, Request, Sweep
     from interlace.settings import SweepConfig
 
@@ -83,8 +86,11 @@ def _check_launchers(config: SweepConfig) -> None:
             f"launchers.slurm_srun_args={launchers.slurm_srun_args}: nothing is started by srun in a lane of one node; "
             "they are for launchers.nodes=2 and more (options of sbatch: launchers.slurm_additional_parameters)"
         )
-    if launchers.nodes > 1 and launchers.kind == "local":
-        raise ConfigError(f"launchers.nodes={launchers.nodes} is for launchers=slurm: this machine is one node")
+    if launchers.nodes > 1 and launchers.kind == "local" and inside_job(os.environ) is None:
+        raise ConfigError(
+            f"launchers.nodes={launchers.nodes} is for launchers=slurm, or for a job of so many nodes that you hold: "
+            "this machine is one node"
+        )
 
 
 def _allocation(config: SweepConfig) -> list[str]:
@@ -98,11 +104,22 @@ def _allocation(config: SweepConfig) -> list[str]:
             "measured; start it there (srun --nodes=1 --ntasks=1 --cpus-per-task=N --pty interlace sweep ...), or "
             "give launchers=slurm"
         )
-    if why := refuse_several_tasks(os.environ) or refuse_layout(
-        os.environ, config.ranks.kind, config.ranks.nproc_per_node
-    ):
+    ranks, nodes = config.ranks, config.launchers.nodes
+    why = refuse_several_tasks(os.environ)
+    if nodes == 1:
+        why = why or refuse_layout(os.environ, ranks.kind, ranks.nproc_per_node)
+    if why:
         raise UsageError(why)
-    return [f"measured inside SLURM job {job}, which is the lane"]
+    if nodes > 1:
+        other_nodes(os.environ, nodes)  # refuses more than there are
+    return [f"measured inside SLURM job {job}, which is the lane{_idle_nodes(nodes_of(os.environ), nodes)}"]
+
+
+def _idle_nodes(names: Sequence[str], used: int) -> str:
+    """Say how many nodes of an allocation are left idle, and how they would be used."""
+    if len(names) <= used:
+        return ""
+    return f": {used} of its {len(names)} nodes (launchers.nodes={len(names)} trains over all of them)"
 
 
 def _time_of_job(config: SweepConfig) -> list[str]:

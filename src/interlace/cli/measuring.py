@@ -13,9 +13,10 @@ import msgspec
 from interlace import __version__, history, process
 from interlace.checkout import checked_out
 from interlace.cli import EXIT_INTERRUPTED
+from interlace.cli.agents import held_allocation
 from interlace.errors import UsageError
 from interlace.extend import extended, stopped_because
-from interlace.files import SweepDir, locked, make_sweep_dir, read_json, write_json
+from interlace.files import SweepDir, locked, make_sweep_dir, write_json
 from interlace.lane.lane import Lane
 from interlace.lane.loop import close_cut_runs, execute
 from interlace.lane.nodes.environ import rank_environ
@@ -49,7 +50,13 @@ def measured_new(sweep: Sweep) -> tuple[int, LoadedSweep]:
     sweep_dir = make_sweep_dir(Path(sweep.config.output_dir), sweep.name, datetime.now().astimezone())
     write_sweep(sweep_dir, sweep, plan, __version__)
     write_json(sweep_dir.plan, plan)
-    return measure(sweep_dir, sweep, plan)
+    return measured_here(sweep_dir, sweep, plan)
+
+
+def measured_here(sweep_dir: SweepDir, sweep: Sweep, plan: Plan, *, anywhere: bool = False) -> tuple[int, LoadedSweep]:
+    """Measure on this machine, or on the nodes of the allocation whose first one it is, within its time."""
+    held = held_allocation(os.environ, sweep.config.launchers)
+    return measure(sweep_dir, sweep, plan, anywhere=anywhere, ends_at=held.ends_at, other_nodes=held.others)
 
 
 def measure(
@@ -128,16 +135,21 @@ def _measure_left(
 
 def _same_node(sweep_dir: SweepDir, gpus: GpuSource, others: Sequence[RemoteNode], *, anywhere: bool) -> None:
     """Write the fingerprint of every node at the start; later, refuse to go on with a sweep that began elsewhere."""
-    now = fingerprint(gpus)
-    if not sweep_dir.node.exists():
-        for other, found in zip(others, all_of([one.fingerprint() for one in others]), strict=True):
-            write_json(sweep_dir.nodes / f"{other.name}.json", found)
-        write_json(sweep_dir.node, now)
+    begun = sweep_dir.node.exists()
+    if begun and anywhere:
         return
-    before = read_json(sweep_dir.node, dict)
-    if history.node_key(before) != history.node_key(msgspec.to_builtins(now)) and not anywhere:
+    here, there = fingerprint(gpus), all_of([one.fingerprint() for one in others])
+    if not begun:
+        for other, found in zip(others, there, strict=True):
+            write_json(sweep_dir.nodes / f"{other.name}.json", found)
+        write_json(sweep_dir.node, here)
+        return
+    before = history.fingerprints(sweep_dir)
+    now = [msgspec.to_builtins(one) for one in (here, *there)]
+    if sorted(map(history.node_key, before)) != sorted(map(history.node_key, now)):
+        where = " and ".join(str(one.get("hostname")) for one in before)
         raise UsageError(
-            f"{sweep_dir.path} was begun on {before.get('hostname')} (or with other GPUs); a round may not mix nodes. "
+            f"{sweep_dir.path} was begun on {where} (or with other GPUs); a round may not mix nodes. "
             "Go on there, or start anew here; --anywhere goes on all the same"
         )
 

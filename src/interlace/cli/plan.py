@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interlace.cli.agents import plan_agents
 from interlace.cli.deciding import decide
 from interlace.config import run_hydra
 from interlace.launch import Rendezvous, build_launch
@@ -44,15 +45,16 @@ def _show(request: Request) -> int:
 
 
 def _submission(sweep: Sweep) -> list[str]:
-    """Show what sbatch would be given, where a sweep is to be submitted."""
+    """Show what sbatch would be given, where a sweep is to be submitted, and what starts on further nodes."""
     launchers = sweep.config.launchers
+    agents = plan_agents(launchers)
     if launchers.kind != "slurm":
-        return []
-    from interlace.cli.submitting import plan_agents, plan_script  # noqa: PLC0415 (submitit, for SLURM alone)
+        return ["", *agents] if agents else []
+    from interlace.cli.submitting import plan_script  # noqa: PLC0415 (submitit, for SLURM alone)
 
     lanes = f"{launchers.lanes} lanes, each of these runs in an order of its own" if launchers.lanes > 1 else "one lane"
     job = [f"{lanes}; the job of a lane:", *(f"  {line}" for line in plan_script(sweep).splitlines())]
-    return ["", *job, *plan_agents(sweep)]
+    return ["", *job, *agents]
 
 
 def _arms(sweep: Sweep) -> list[str]:

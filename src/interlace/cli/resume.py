@@ -15,9 +15,9 @@ def run(argv: list[str]) -> int:
     """Measure the runs that are missing, then report."""
     parser = folder_parser("resume", "Go on with a sweep: finished runs stay, a cut one is measured again.")
     parser.add_argument("--rounds", type=int, metavar="N", help="add whole rounds until there are N")
-    parser.add_argument("--anywhere", action="store_true", help="go on even on another node than the sweep began on")
+    parser.add_argument("--anywhere", action="store_true", help="go on even on other nodes than the sweep began on")
     arguments = parser.parse_args(argv)
-    from interlace.cli.measuring import measure  # noqa: PLC0415 (--help stays light)
+    from interlace.cli.measuring import measured_here  # noqa: PLC0415 (--help stays light)
     from interlace.files import locked, open_sweep_dir, write_json  # noqa: PLC0415
     from interlace.lanes import read_lanes  # noqa: PLC0415
     from interlace.records import read_plan  # noqa: PLC0415
@@ -31,7 +31,7 @@ def run(argv: list[str]) -> int:
     if longer != plan:
         with locked(sweep_dir):
             write_json(sweep_dir.plan, longer)
-    return measure(sweep_dir, sweep, longer, anywhere=arguments.anywhere)[0]
+    return measured_here(sweep_dir, sweep, longer, anywhere=arguments.anywhere)[0]
 
 
 def _resume_lanes(sweep_dir: SweepDir, rounds: int | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import time
 from dataclasses import replace
@@ -26,7 +25,6 @@ from interlace.report.console import stdout
 from interlace.report.terminal import next_steps, print_analysis
 from interlace.report.written import write_report
 from interlace.slurm.environment import scrubbed
-from interlace.slurm.steps import srun_argv
 from interlace.submission import script, submit
 from interlace.sweepfile import write_sweep
 
@@ -148,15 +146,6 @@ def report(sweep_dir: SweepDir, states: list[LaneState]) -> int:
             _say(why)
         _say(f"{told(state)}; go on: interlace resume {sweep_dir.path}")
     return exit_code(loaded, _say) or (EXIT_RUN_FAILED if unfinished else 0)
-
-
-def plan_agents(sweep: Sweep) -> list[str]:
-    """Return how a lane of several nodes would start its agents."""
-    launchers = sweep.config.launchers
-    if launchers.nodes == 1:
-        return []
-    command = shlex.join(srun_argv("<id>", "<node>", launchers.slurm_srun_args))
-    return [f"a lane has {launchers.nodes} nodes; on every one but the first it starts its agent:", f"  {command}"]
 
 
 def plan_script(sweep: Sweep) -> str:

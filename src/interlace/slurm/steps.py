@@ -29,11 +29,19 @@ def srun_argv(job_id: str, node: str, srun_args: Sequence[str] = ()) -> tuple[st
 
 
 def other_nodes(environ: Mapping[str, str], nodes: int) -> tuple[str, ...]:
-    """Return the nodes of this job beside the one we are on. Raises UsageError where they are not `nodes` in all."""
-    names = expand(environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or "")
+    """Return the first nodes of this job beside the one we are on: `nodes` in all.
+
+    Raises UsageError where there are fewer.
+    """
+    names = nodes_of(environ)
     here = environ.get("SLURMD_NODENAME")
-    if inside_job(environ) is None or len(names) != nodes or here not in names:
-        raise UsageError(
-            f"launchers.nodes={nodes}, and this job has {len(names)} ({', '.join(names) or 'none'}; here: {here})"
-        )
-    return tuple(name for name in names if name != here)
+    if inside_job(environ) is None or here not in names:
+        raise UsageError(f"launchers.nodes={nodes} needs a job of so many nodes, and this is on no node of any")
+    if len(names) < nodes:
+        raise UsageError(f"launchers.nodes={nodes}, and this job has {len(names)} ({', '.join(names)})")
+    return tuple(name for name in names if name != here)[: nodes - 1]
+
+
+def nodes_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the nodes of this job, none outside of any."""
+    return expand(environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST") or "")
