@@ -136,6 +136,37 @@ def test_a_profiles_json_and_its_console_say_the_same(tmp_path: Path) -> None:
         assert "one_value" in codes(log.notes)
 
 
+def test_the_sum_that_stands_beside_a_profiles_phases_is_none_of_them(tmp_path: Path) -> None:
+    means = {"forward": 0.3, "bwd": 0.5, "optim_step": 0.1, "backward_step": 0.6, "total": 1.0}
+    (tmp_path / "profile.json").write_text(json.dumps({**PROFILE, "phase_means_s": means}))
+
+    frame = read(tmp_path / "profile.json").frame
+
+    assert [name for name in map(str, frame) if name.startswith("phase.")] == [
+        "phase.forward",
+        "phase.bwd",
+        "phase.optim_step",
+    ]
+
+
+def test_the_allocators_peak_of_a_profile_is_in_mib_as_trainers_hand_it_to_the_recorder(tmp_path: Path) -> None:
+    (tmp_path / "profile.json").write_text(json.dumps({**PROFILE, "per_rank_peak_alloc_gb": [2.097152, 0.0]}))
+
+    assert read(tmp_path / "profile.json").frame["peak_allocated_mib"].tolist()[0] == pytest.approx(2000.0)
+
+
+def test_a_profile_of_cpu_ranks_has_the_mean_of_rank_0_alone_and_says_so(tmp_path: Path) -> None:
+    """As OpenTau 0.13.0 writes it without CUDA."""
+    alone = {"per_rank_step_time_s": [1.0], "per_rank_peak_alloc_gb": [0.0], "per_rank_peak_reserved_gb": [0.0]}
+    (tmp_path / "profile.json").write_text(json.dumps({**PROFILE, **alone}))
+
+    log = read(tmp_path / "profile.json")
+
+    assert (log.world_size, by_rank(log)) == (2, {0: [(220, 1.0)]})
+    assert "peak_allocated_mib" not in log.frame
+    assert any(note.startswith("one_rank: profile_step kept the mean of 1 of 2 ranks") for note in log.notes)
+
+
 def test_a_profile_that_was_killed_has_single_steps_of_rank_0(tmp_path: Path) -> None:
     (tmp_path / "profile.log").write_text(CONSOLE.split("\n\n", maxsplit=1)[0] + "\n")
 
