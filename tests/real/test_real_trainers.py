@@ -53,9 +53,11 @@ def test_lerobot_is_measured_unmodified(tmp_path: Path) -> None:
 def test_fairchem_is_measured_unmodified(tmp_path: Path) -> None:
     folder = folder_of("REAL_FAIRCHEM")
 
-    runs = measured(tmp_path, folder, "fairchem_uma_cpu", f"data_root={folder}/data")
+    runs = measured(
+        tmp_path, folder, "fairchem_uma_cpu", f"data_root={folder}/data", "workload.steps=4", "measure.window=[2,4]"
+    )  # fmt: skip
 
-    assert [run["steps_seen"] for run in runs] == [12] * 2
+    assert [(run["reader"], run["steps_seen"]) for run in runs] == [("fairchem_results", 4)] * 2
 
 
 PHASES = ("dataload_wait", "forward", "bwd", "unscale_clip", "optim_step", "zero_grad_sched", "sync_gather")
@@ -69,7 +71,7 @@ def test_opentau_is_measured_unmodified(tmp_path: Path) -> None:
         "measure.window=[30,30]", "workload.env.PROFILE_STEPS='10'",
     )  # fmt: skip
 
-    assert [(run["reader"], run["steps"]["window"]) for run in runs] == [("opentau", [30, 30])] * 2
+    assert [(run["reader"], run["steps"]["first"], run["steps"]["last"]) for run in runs] == [("opentau", 30, 30)] * 2
     (sweep,) = (tmp_path / "outputs" / "opentau_profile_cpu").iterdir()
     with (sweep / "tables" / "phases.csv").open() as stream:
         told = {row["phase"]: float(row["mean_s"]) for row in csv.DictReader(stream) if row["arm"] == "COPY=a"}
@@ -83,8 +85,8 @@ def test_opentau_refuses_torchrun_and_the_run_says_why(tmp_path: Path) -> None:
     ended = interlace(
         "sweep", "workload=opentau_profile_cpu", f"workload.python={folder}/env/bin/python", "launchers=torchrun",
         f"workload.config_path={folder}/data/config.json", f"source.repo={folder}/repo",
-        f"source.cache_dir={tmp_path}/trees", "gate=warn", "rounds=1", "burn_in=false", "commit=HEAD",
-        cwd=tmp_path, timeout_s=600.0,
+        f"source.cache_dir={tmp_path}/trees", "gate=warn", "rounds=1", "burn_in=false",
+        "commit=HEAD", "env.COPY='a','b'", cwd=tmp_path, timeout_s=600.0,
     )  # fmt: skip
 
     assert ended.returncode == 1
