@@ -65,7 +65,9 @@ def _save_processor(folder: Path) -> dict[str, int]:
     model = Tokenizer(models.BPE(vocab={letter: n for n, letter in enumerate(letters)}, merges=[]))
     model.pre_tokenizer, model.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     roles = {role: token for token, role in SPECIAL.items() if role}
-    tokenizer = Qwen2TokenizerFast(tokenizer_object=model, additional_special_tokens=[*SPECIAL], unk_token=None, **roles)
+    tokenizer = Qwen2TokenizerFast(
+        tokenizer_object=model, additional_special_tokens=[*SPECIAL], unk_token=None, **roles
+    )
     pixels = {"patch_size": 16, "merge_size": 2, "size": {"shortest_edge": IMAGE**2, "longest_edge": IMAGE**2}}
     Qwen3VLProcessor(
         Qwen2VLImageProcessorFast(**pixels), tokenizer, Qwen3VLVideoProcessor(**pixels), chat_template=TEMPLATE
