@@ -1,7 +1,8 @@
 """lerobot, fairchem and OpenTau themselves, from environments of gigabytes that CI does not have.
 
 REAL_LEROBOT, REAL_FAIRCHEM and REAL_OPENTAU each name a folder with `env` (its bin/python has the dependencies),
-`data` (the data set; docs/trainers.md says how it is made) and `repo` (a clone). HEAD is measured against itself.
+`data` (the data set; docs/trainers.md says how it is made) and `repo` (a clone). OpenTau's data is made by the test.
+HEAD is measured against itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +67,14 @@ PHASES = ("dataload_wait", "forward", "bwd", "unscale_clip", "optim_step", "zero
 
 def test_opentau_is_measured_unmodified(tmp_path: Path) -> None:
     folder = folder_of("REAL_OPENTAU")
+    maker = Path(__file__).parents[2] / "src" / "interlace" / "workloads" / "opentau_small.py"
+    subprocess.run(
+        [folder / "env" / "bin" / "python", maker, tmp_path / "data"],
+        cwd=folder / "repo", env={**os.environ, "PYTHONPATH": "src"}, check=True,
+    )  # fmt: skip
 
     runs = measured(
-        tmp_path, folder, "opentau_profile_cpu", f"config_path={folder}/data/config.json", "workload.steps=30",
+        tmp_path, folder, "opentau_profile_cpu", f"config_path={tmp_path}/data/config.json", "workload.steps=30",
         "measure.window=[30,30]", "workload.env.PROFILE_STEPS='10'",
     )  # fmt: skip
 
@@ -84,7 +91,7 @@ def test_opentau_refuses_torchrun_and_the_run_says_why(tmp_path: Path) -> None:
 
     ended = interlace(
         "sweep", "workload=opentau_profile_cpu", f"workload.python={folder}/env/bin/python", "launchers=torchrun",
-        f"workload.config_path={folder}/data/config.json", f"source.repo={folder}/repo",
+        "workload.config_path=never-read.json", f"source.repo={folder}/repo",
         f"source.cache_dir={tmp_path}/trees", "gate=warn", "rounds=1", "burn_in=false",
         "commit=HEAD", "env.COPY='a','b'", cwd=tmp_path, timeout_s=600.0,
     )  # fmt: skip
