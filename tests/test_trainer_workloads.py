@@ -69,27 +69,54 @@ def test_a_single_rank_of_fairchem_goes_through_the_wrapper_and_needs_no_hook() 
     assert "PYTHONPATH" not in launch.env
 
 
+def test_opentaus_profiler_is_started_as_its_documentation_starts_it_whatever_batch_its_configuration_names() -> None:
+    config = composed("workload=opentau_profile", "workload.config_path=/a b/c.json")
+
+    assert command_of(config) == [
+        "python", "src/opentau/scripts/profile_step.py", "--config_path=/a b/c.json",
+        "--batch_size=12", "--dataloader_batch_size=12", "--gradient_accumulation_steps=1",
+    ]  # fmt: skip
+    assert (config.ranks.kind, config.ranks.nproc_per_node, config.ranks.mixed_precision) == ("accelerate", 8, "bf16")
+
+
 def test_opentaus_profiler_hears_nothing_from_the_shell_and_writes_into_the_runs_folder() -> None:
     config = composed("workload=opentau_profile", "workload.config_path=c.json", "env.FUSED_ADAMW='true'")
-    shell = {"PATH": "/bin", "TORCH_COMPILE": "1", "FUSED_ADAMW": "false", "HOME": "/home"}
+    shell = {
+        "PATH": "/bin", "TORCH_COMPILE": "1", "ACCELERATE_USE_CPU": "true", "FUSED_ADAMW": "false", "HOME": "/home",
+    }  # fmt: skip
 
     launch = build_launch(Arm("a", "a", (), config), RUN_DIR, None, shell)
 
     env = applied(shell, launch.env)
-    assert "TORCH_COMPILE" not in env
+    assert {"TORCH_COMPILE", "ACCELERATE_USE_CPU"}.isdisjoint(env)
     assert (env["FUSED_ADAMW"], env["PROFILE_STEPS"], env["HOME"]) == ("true", "200", "/home")
     assert env["PROFILE_STEP_JSON"] == f"{RUN_DIR}/profile_step.json"
     assert launch.log == RUN_DIR / "profile_step.json"
     assert (config.measure.window, config.workload.steps) == ([220, 220], 220)
 
 
-@pytest.mark.parametrize("name", ["lerobot_act_cpu", "fairchem_uma_cpu"])
-def test_a_small_variant_needs_no_gpu_and_two_ranks(name: str) -> None:
-    config = composed(f"workload={name}", "workload.dataset_root=/d" if "lerobot" in name else "workload.data_root=/d")
+@pytest.mark.parametrize(
+    ("name", "needs", "said"),
+    [
+        ("lerobot_act_cpu", "dataset_root", "--policy.device=cpu"),
+        ("fairchem_uma_cpu", "data_root", "job.device_type=CPU"),
+        ("opentau_profile_cpu", "config_path", "--batch_size=2"),
+    ],
+)
+def test_a_small_variant_needs_no_gpu_and_two_ranks(name: str, needs: str, said: str) -> None:
+    config = composed(f"workload={name}", f"workload.{needs}=/d")
 
     assert config.ranks.nproc_per_node == 2
     assert config.workload.env["CUDA_VISIBLE_DEVICES"] == ""
-    assert {"--policy.device=cpu", "job.device_type=CPU"}.intersection(command_of(config))
+    assert said in command_of(config)
+
+
+def test_opentaus_small_variant_has_accelerate_join_its_cpu_ranks_and_counts_what_it_measures() -> None:
+    config = composed("workload=opentau_profile_cpu", "workload.config_path=/d/config.json")
+
+    assert config.workload.env["ACCELERATE_USE_CPU"] == "true"
+    assert config.workload.steps == int(config.workload.env["PROFILE_STEPS"] or 0) + 20
+    assert config.measure.window == [config.workload.steps] * 2
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,15 @@ def test_fewer_ranks_than_asked_fail_the_run_and_name_the_flag() -> None:
     assert "--multi_gpu" in cause.message
 
 
+def test_processes_that_were_started_and_trained_apart_fail_the_run_and_name_what_joins_them() -> None:
+    status, cause, _ = judge(replace(DONE, world_found=1, started=2))
+
+    assert status == "failed"
+    assert cause is not None
+    assert "found 1; 2 processes were started" in cause.message
+    assert "ACCELERATE_USE_CPU=true" in cause.message
+
+
 @pytest.mark.parametrize(("ended_by", "returncode"), [("itself", 1), ("grace", -15), ("stall", -15), ("timeout", -9)])
 def test_a_run_that_hangs_or_fails_after_its_last_step_was_measured(ended_by: str, returncode: int) -> None:
     status, cause, notes = judge(replace(DONE, ended_by=ended_by, returncode=returncode, limit_s=60.0))  # type: ignore[arg-type]

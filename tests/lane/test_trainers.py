@@ -13,6 +13,8 @@ from tests.lane.test_loop import measured, script
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from interlace.schema import RunRecord
+
 pytestmark = pytest.mark.usefixtures("clean_env")
 
 LEROBOT = """
@@ -85,6 +87,58 @@ def test_a_command_that_starts_fewer_ranks_than_asked_fails_its_run(tmp_path: Pa
     assert record.status == "failed"
     assert record.cause is not None
     assert record.cause.message == "asked for 4 ranks, found 2; see the start of stderr.log"
+
+
+OPENTAU = """
+import json, os, subprocess, sys, time
+RANK = '''
+import json, os, sys
+if os.environ["RANK"] == "0":
+    means = {"forward": 0.125, "bwd": 0.25, "backward_step": 0.25, "total": 0.5}
+    content = {
+        "warmup": 2, "measured": 3, "num_processes": int(sys.argv[1]), "phase_means_s": means,
+        "per_rank_step_time_s": [0.5], "per_rank_peak_alloc_gb": [0.0], "per_rank_peak_reserved_gb": [0.0],
+    }
+    with open(os.path.join(os.environ["INTERLACE_RUN_DIR"], "profile_step.json"), "w") as stream:
+        json.dump(content, stream, indent=2)
+'''
+for rank in "01":
+    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    subprocess.run([sys.executable, "-c", RANK, sys.argv[1]], env={**os.environ, **told}, check=True)
+time.sleep(float(sys.argv[2]))
+"""
+PROFILE = MeasureConfig(
+    window=[5, 5], log="{run_dir}/profile_step.json", reader="opentau", timeout_s=20.0, grace_s=0.5
+)  # fmt: skip
+
+
+def opentau(tmp_path: Path, world: int, hangs_s: float) -> RunRecord:
+    """Measure what profile_step leaves on CPU ranks: the mean of rank 0, and the size of its process group."""
+    command = f"{script(tmp_path, OPENTAU)} {world} {hangs_s}"
+    workload = WorkloadConfig("w", command=command, steps=5)
+    return measured(
+        tmp_path, command, workload=workload, measure=PROFILE, ranks=RanksConfig("plain", 2, hook=True)
+    )  # fmt: skip
+
+
+def test_ranks_that_train_apart_are_found_out_by_the_log_of_a_trainer_that_knows_its_group(tmp_path: Path) -> None:
+    """As under accelerate on CPUs: every process does the whole job, alone, and writes the same file."""
+    record = opentau(tmp_path, world=1, hangs_s=0)
+
+    assert (record.status, record.world_size_asked, record.world_size_found) == ("failed", 2, 1)
+    assert record.cause is not None
+    assert "asked for 2 ranks, found 1; 2 processes were started" in record.cause.message
+
+
+def test_a_profile_that_is_written_and_a_group_that_never_leaves_is_measured(tmp_path: Path) -> None:
+    record = opentau(tmp_path, world=2, hangs_s=60)
+
+    assert (record.status, record.cause, record.world_size_found, record.reader) == ("ok", None, 2, "opentau")
+    assert "measured, teardown failed: still there 0.5 s after the last step, so it was ended" in record.notes
+    steps = pd.read_parquet(tmp_path / "sweep" / "runs" / "000-r1-a" / "steps.parquet")
+    assert steps[["step", "rank", "step_s", "phase.forward", "phase.bwd"]].to_numpy().tolist() == [
+        [5, 0, 0.5, 0.125, 0.25]
+    ]
 
 
 def test_a_trainer_in_any_language_is_measured_by_the_protocol(tmp_path: Path) -> None:

@@ -29,3 +29,11 @@ def test_a_phase_that_the_window_does_not_hold_is_left_out() -> None:
 
 def test_a_log_without_phases_has_none() -> None:
     assert mean_phases(STEPS[["step", "rank", "step_s"]], (1, 3)) == {}
+
+
+def test_ranks_that_record_no_phase_at_all_do_not_make_those_of_others_smaller() -> None:
+    of_rank_0 = STEPS.assign(
+        **{name: STEPS[name].where(STEPS["rank"] == 0) for name in ("phase.forward", "phase.save")}
+    )
+
+    assert mean_phases(of_rank_0, (2, 3)) == pytest.approx({"forward": 0.25, "save": 0.25, "rest": 0.5})

@@ -183,6 +183,13 @@ def test_few_steps_are_said_and_compared_by_their_mean() -> None:
     )
 
 
+def test_a_window_of_one_value_is_said_to_have_no_spread_of_its_own() -> None:
+    described = describe(steps_of([0.25]), (1, 1))
+
+    assert described.summary.stat_s == 0.25
+    assert described.notes == ("one value in the window: a run has no spread of its own, only rounds have",)
+
+
 def test_a_step_twice_is_an_error() -> None:
     with pytest.raises(ReadError) as error:
         summarise(([1, 2, 2], [0.1, 0.1, 0.1], None), (1, 2))

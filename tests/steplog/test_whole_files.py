@@ -6,7 +6,8 @@ import json
 import pickle
 import struct
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from interlace.errors import ReadError
 from interlace.steplog import read
 from interlace.steplog.formats.event_records import masked_crc32c
 from tests.steplog.series import by_rank, codes, rows
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 RESULTS = {"losses": [3.0, 2.0], "grad_norms": [0.5, None], "step_times": [9.5, 0.41], "peak_memory_mb": 1024.0}
 
@@ -101,6 +99,8 @@ def test_a_folder_of_checksums_is_known_and_has_no_times(tmp_path: Path) -> None
         read(tmp_path)
 
 
+PROFILES = Path(__file__).parents[2] / "docs" / "results" / "opentau_cpu" / "profiles"
+
 PROFILE = {
     "warmup": 20, "measured": 200, "num_processes": 2, "batch_size": 12,
     "phase_means_s": {"forward": 0.3, "bwd": 0.6, "total": 1.0}, "phase_medians_s": {"total": 1.0},
@@ -134,6 +134,47 @@ def test_a_profiles_json_and_its_console_say_the_same(tmp_path: Path) -> None:
         assert by_rank(log) == {0: [(220, 1.0)], 1: [(220, 1.1)]}
         assert log.frame["phase.forward"].tolist()[0] == 0.3
         assert "one_value" in codes(log.notes)
+
+
+def test_the_sum_that_stands_beside_a_profiles_phases_is_none_of_them(tmp_path: Path) -> None:
+    means = {"forward": 0.3, "bwd": 0.5, "optim_step": 0.1, "backward_step": 0.6, "total": 1.0}
+    (tmp_path / "profile.json").write_text(json.dumps({**PROFILE, "phase_means_s": means}))
+
+    frame = read(tmp_path / "profile.json").frame
+
+    assert [name for name in map(str, frame) if name.startswith("phase.")] == [
+        "phase.forward",
+        "phase.bwd",
+        "phase.optim_step",
+    ]
+
+
+def test_the_allocators_peak_of_a_profile_is_in_mib_as_trainers_hand_it_to_the_recorder(tmp_path: Path) -> None:
+    (tmp_path / "profile.json").write_text(json.dumps({**PROFILE, "per_rank_peak_alloc_gb": [2.097152, 0.0]}))
+
+    assert read(tmp_path / "profile.json").frame["peak_allocated_mib"].tolist()[0] == pytest.approx(2000.0)
+
+
+def test_a_profile_of_cpu_ranks_has_the_mean_of_rank_0_alone_and_says_so(tmp_path: Path) -> None:
+    """As OpenTau 0.13.0 writes it without CUDA."""
+    alone = {"per_rank_step_time_s": [1.0], "per_rank_peak_alloc_gb": [0.0], "per_rank_peak_reserved_gb": [0.0]}
+    (tmp_path / "profile.json").write_text(json.dumps({**PROFILE, **alone}))
+
+    log = read(tmp_path / "profile.json")
+
+    assert (log.world_size, by_rank(log)) == (2, {0: [(220, 1.0)]})
+    assert "peak_allocated_mib" not in log.frame
+    assert any(note.startswith("one_rank: profile_step kept the mean of 1 of 2 ranks") for note in log.notes)
+
+
+def test_profiles_that_opentau_wrote_on_two_cpu_ranks_are_read() -> None:
+    """Those of docs/results/opentau_cpu, as profile_step left them."""
+    logs = [read(path) for path in sorted(PROFILES.glob("*.json"))]
+
+    assert [(log.reader, log.kind, log.world_size, log.errors) for log in logs] == [("opentau", "mean", 2, ())] * 8
+    for log in logs:
+        phases = log.frame[[name for name in map(str, log.frame) if name.startswith("phase.")]]
+        assert phases.sum(axis="columns").tolist() == pytest.approx(log.frame["step_s"].tolist(), rel=1e-6)
 
 
 def test_a_profile_that_was_killed_has_single_steps_of_rank_0(tmp_path: Path) -> None:

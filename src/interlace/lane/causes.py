@@ -22,7 +22,10 @@ TAIL_BYTES = 262_144
 
 @dataclass(frozen=True)
 class Ending:
-    """The facts of a run's end. `returncode` is None when the program never started."""
+    """The facts of a run's end. `returncode` is None when the program never started.
+
+    `started` is the number of processes that told a rank of theirs, `world_found` how many of them trained together.
+    """
 
     returncode: int | None
     ended_by: EndedBy
@@ -37,6 +40,7 @@ class Ending:
     launcher: str = ""
     limit_s: float = 0.0
     unreadable: str | None = None
+    started: int = 0
 
 
 KNOWN = (
@@ -216,7 +220,12 @@ def _wrong_world(ending: Ending) -> Cause | None:
     if not asked or found is None or asked == found:
         return None
     hint = "see the start of stderr.log"
-    if ending.launcher == "accelerate" and found == 1:
+    if found < ending.started:
+        hint = (
+            f"{ending.started} processes were started, and by its own log it is no more than {found} that trained "
+            "together; without a GPU accelerate joins them only where ACCELERATE_USE_CPU=true (workload.env)"
+        )
+    elif ending.launcher == "accelerate" and found == 1:
         hint = "`accelerate launch` starts one process silently where it sees no GPUs and no --multi_gpu"
     return Cause("world_size", f"asked for {asked} rank{'s' * (asked > 1)}, found {found}; {hint}")
 

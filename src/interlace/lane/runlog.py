@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from interlace import steplog
 from interlace.errors import InterlaceError
 from interlace.lane.causes import TAIL_BYTES
+from interlace.steplog import registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -146,7 +147,13 @@ class StepCounter:
 
 
 def world_size(ranks: list[dict[str, Any]], log: StepLog | None) -> int | None:
-    """Return how many ranks there really were: the most that the wrappers, the log's own word or its rows show."""
+    """Return how many ranks there really were: the most that the wrappers, the log's own word or its rows show.
+
+    A log that states the size of its process group (`states_group` of its reader) goes before: processes that were
+    started and never joined train apart, each the whole of it.
+    """
+    if log is not None and log.world_size and getattr(registry.reader_named(log.reader), "states_group", False):
+        return log.world_size
     found = [len(ranks), *(int(rank.get("world_size") or 1) for rank in ranks)] if ranks else []
     if log is not None:
         found += [log.world_size] if log.world_size else []

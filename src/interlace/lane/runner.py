@@ -237,6 +237,7 @@ def _ending(
         launcher=config.ranks.kind,
         limit_s=watched.limit_s,
         unreadable=found.why_not,
+        started=len(ranks),
     )
 
 

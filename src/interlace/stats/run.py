@@ -172,9 +172,11 @@ def _is_bimodal(times: Floats) -> bool:
 
 def _window_notes(summary: StepSummary, part: Series, block: int) -> list[str]:
     notes = []
-    if summary.n < FEW_STEPS:
+    if summary.n == 1:  # as where a trainer keeps one mean a run
+        notes.append("one value in the window: a run has no spread of its own, only rounds have")
+    elif summary.n < FEW_STEPS:
         notes.append(f"only {summary.n} steps in the window: {FEW_STEPS} or more are needed for a steady number")
-    if summary.n < 2 * block:
+    if 1 < summary.n < 2 * block:
         notes.append("fewer than two blocks of steps: the plain mean is compared")
     missing = round((part.step[-1] - part.step[0]) / part.stride) + 1 - summary.n
     if missing > 0:

@@ -4,6 +4,8 @@ Run it with the interpreter of the trainer's environment; it needs lerobot and n
 
     ENV/bin/python lerobot_dataset.py DATA [--image 480 640] [--episodes 4] [--frames 50] [--video]
 
+OpenTau has a descendant of that API: `--api opentau.datasets.lerobot_dataset` writes with it.
+
 Images are smooth random fields and actions follow the state, so that losses fall as with real data. Seeded: the
 same call makes the same frames.
 """
@@ -11,20 +13,20 @@ same call makes the same frames.
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 REPO_ID = "local/synthetic"
+API = "lerobot.datasets.lerobot_dataset"
 JOINTS = 14
 """Degrees of freedom of two arms with grippers, as in the data that ACT was made for."""
 
 
-def make(root: str, image: tuple[int, int], episodes: int, frames: int, *, video: bool) -> None:
+def make(root: str, api: str, image: tuple[int, int], episodes: int, frames: int, *, video: bool) -> None:
     """Write `episodes` of `frames` each into the new folder `root`; `image` is (height, width) in pixels."""
-    from lerobot.datasets.lerobot_dataset import LeRobotDataset  # noqa: PLC0415 (--help works without lerobot)
-
-    dataset = LeRobotDataset.create(
+    dataset = import_module(api).LeRobotDataset.create(
         repo_id=REPO_ID, fps=50, root=root, features=_features(image, video=video), use_videos=video
     )
     generator = np.random.default_rng(0)
@@ -33,7 +35,8 @@ def make(root: str, image: tuple[int, int], episodes: int, frames: int, *, video
         for number in range(frames):
             dataset.add_frame(_frame(generator, phase, number, image))
         dataset.save_episode()
-    dataset.finalize()
+    if hasattr(dataset, "finalize"):  # OpenTau's writes all with each episode
+        dataset.finalize()
 
 
 def _features(image: tuple[int, int], *, video: bool) -> dict[str, dict[str, Any]]:
@@ -67,8 +70,9 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=4)
     parser.add_argument("--frames", type=int, default=50, help="of each episode")
     parser.add_argument("--video", action="store_true", help="encode the frames as video, as large data sets have them")
+    parser.add_argument("--api", default=API, metavar="MODULE", help="module that has LeRobotDataset (%(default)s)")
     given = parser.parse_args()
-    make(given.root, tuple(given.image), given.episodes, given.frames, video=given.video)
+    make(given.root, given.api, tuple(given.image), given.episodes, given.frames, video=given.video)
 
 
 if __name__ == "__main__":

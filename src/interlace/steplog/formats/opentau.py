@@ -3,7 +3,8 @@
 Clock: perf_counter on each rank, with the device waited for at the end of every phase; these times are longer
 than unsynchronised ones of other trainers and not to be compared with them.
 Includes: waiting for data, forward, backward, clipping, optimizer, gathering: one step each.
-Ranks: each rank's own mean (JSON and the console's list); the slowest one is OpenTau's global step time.
+Ranks: each rank's own mean (JSON and the console's list); the slowest one is OpenTau's global step time. Without
+CUDA it keeps rank 0's mean alone. Phases are rank 0's.
 Resolution: that of a float in the JSON; 10 us on the console, 0.1 ms for its single steps.
 Lost: single steps: there is one mean a rank over all measured steps, which stand as one record. A console that
 ends before its summary has single steps of rank 0, one in fifty.
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 
+AGGREGATES = frozenset({"total", "backward_step"})
+"""What stands beside the phases and is a sum of them: the whole step; backward, clipping, optimizer and scheduler."""
+
 _PROGRESS = re.compile(rf"step (?P<step>\d+)/\d+ done \(last step total=(?P<ms>{NUMBER})ms\)", re.IGNORECASE)
 _SETUP = re.compile(r"warmup=(\d+),? measured=(\d+),? (?:num_processes|ranks)=(\d+)")
 _RANKS = re.compile(r"per-rank step time means \(ms\): \[([^\]]*)\]")
@@ -46,6 +50,10 @@ class OpenTauReader(FileReader):
     anywhere = True
     text = True
     facts = FACTS
+    end_marker = '"per_rank_peak_reserved_gb"'
+    """The last entry of the JSON, which rank 0 writes after its last step."""
+    states_group = True
+    """The world size that the log states is that of the process group, whatever was started."""
 
     def recognise_path(self, path: Path, head: bytes) -> str | None:
         """Recognise the keys of the JSON."""
@@ -88,12 +96,16 @@ def _from_json(path: Path) -> Parsed:
     except (ValueError, KeyError, TypeError) as error:
         raise ReadError(f"{path}: the JSON is cut, or not profile_step's ({type(error).__name__}: {error})") from error
     remarks = Remarks()
-    phases = {f"phase.{name}": float(time) for name, time in content["phase_means_s"].items() if name != "total"}
-    memory = content.get("per_rank_peak_alloc_gb") or []
+    phases = _phases({name: float(time) for name, time in content["phase_means_s"].items()})
     columns = [phases if rank == 0 else {} for rank in range(len(times))]
-    for rank, gb in enumerate(memory[: len(times)]):
-        columns[rank] = {**columns[rank], "peak_alloc_gb": float(gb)}
+    for rank, gb in enumerate((content.get("per_rank_peak_alloc_gb") or [])[: len(times)]):
+        if gb > 0:  # 0 where there is no CUDA: nothing was measured
+            columns[rank] = {**columns[rank], "peak_allocated_mib": float(gb) * 1e9 / 2**20}
     return _means(times, last, columns, content.get("num_processes"), remarks)
+
+
+def _phases(means_s: dict[str, float]) -> dict[str, float]:
+    return {f"phase.{name}": mean_s for name, mean_s in means_s.items() if name not in AGGREGATES}
 
 
 def _means(
@@ -101,6 +113,9 @@ def _means(
 ) -> Parsed:
     text = f"one mean a rank over the measured steps, written as step {last}; the log has no single steps"
     remarks.note("one_value", text)
+    if world and len(times) < world:
+        text = f"profile_step kept the mean of {len(times)} of {world} ranks, as it does without CUDA"
+        remarks.note("one_rank", f"{text}; a slower rank would not be seen")
     rows = [Row(last, time, rank, extra=columns[rank] or None, line=rank) for rank, time in enumerate(times)]
     return Parsed(rows, remarks, world, ended=True, kind="mean")
 
@@ -135,7 +150,7 @@ class _Console:
     def parsed(self) -> Parsed:
         """Return the means of the summary, else the single steps; never both."""
         remarks = Remarks()
-        columns = {f"phase.{name}": time for name, time in self.phases.items() if name != "total"}
+        columns = _phases(self.phases)
         if self.ranks:
             found = _means(self.ranks, self.last, [columns] + [{} for _ in self.ranks[1:]], self.world, remarks)
             self._check(remarks)
