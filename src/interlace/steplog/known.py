@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from interlace.steplog import checksums
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -79,10 +81,10 @@ def text(head: str) -> str | None:
 
 def folder(path: Path) -> str | None:
     """Return what is known of a folder without step times, None where it is nothing known."""
-    found = list(path.glob("ddp*_gp*_step*.txt"))
-    if not found:
+    if not checksums.is_folder(path):
         return None
     return (
-        f"{len(found)} checksum files of fairchem (losses, and means of parameters and gradients by rank and step):"
-        " for comparing results; they hold no times. Never measure with debug_checksums_save_path: it adds host syncs"
+        f"checksum files of fairchem ({checksums.GLOB}: losses, and means of parameters and gradients by rank and step)"
+        " are for comparing results; they hold no times. `interlace steps` shows them; never measure with"
+        " debug_checksums_save_path, which adds host syncs"
     )
