@@ -75,7 +75,7 @@ def test_no_step_series_is_made_of_it(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_the_first_difference_between_ranks_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for step in (0, 1, 2):
         write(tmp_path, 0, step)
-        write(tmp_path, 1, step, **({"b": "0.75"} if step else {}))
+        write(tmp_path, 1, step, b="0.75" if step else "0.5")
 
     (only,) = read_folder(tmp_path).runs
 

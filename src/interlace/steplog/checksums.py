@@ -51,6 +51,14 @@ class Values:
     means: Mapping[str, Mapping[str, float]]
 
 
+class Torn(NamedTuple):
+    """The line where a file is not whole, and what is wrong with it."""
+
+    line: int
+    text: str
+    what: str
+
+
 @dataclass(frozen=True)
 class RankStep:
     """One rank's step in short: how many parameters and gradients there are, and the sums of their means."""
@@ -76,7 +84,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Checksums:
-    """The whole files of one run. `compared`: steps that two ranks or more have; `first`: by kind, where they differ."""
+    """The whole files of one run. `compared`: steps that two or more ranks have; `first`: by kind, where they differ."""
 
     world_size: int
     groups: int
@@ -160,18 +168,28 @@ def _note_missing(files: Sequence[File], world: int, remarks: Remarks) -> None:
 
 def _values(file: File, remarks: Remarks) -> Values | None:
     """Read one file; None, and an error with the line, for one that is torn or of another step."""
-    lines = file.path.read_text(errors="replace").split("\n")
+    read = _parsed(file.path.read_text(errors="replace"), file.step)
+    if isinstance(read, Torn):
+        why = f"this line {read.what}; the file was left out"
+        remarks.error(f"torn_file:{file.path.name}", read.line, read.text, why)
+        return None
+    return read
+
+
+def _parsed(text: str, step: int) -> Values | Torn:
+    """Read the text of one file, whose name says it is of this step."""
+    lines = text.split("\n")
     means: dict[str, dict[str, float]] = {kind: {} for kind in _KINDS.values()}
     loss = _number(lines[0].removeprefix("Loss,")) if lines[0].startswith("Loss,") else None
     if loss is None:
-        return _torn(file, 1, lines[0], "is no `Loss,NUMBER`", remarks)
+        return Torn(1, lines[0], "is no `Loss,NUMBER`")
     for n, line in enumerate(lines[1:-1], 2):
-        if trouble := _take(line, file.step, means):
-            return _torn(file, n, line, trouble, remarks)
+        if what := _take(line, step, means):
+            return Torn(n, line, what)
     if lines[-1]:
-        return _torn(file, len(lines), lines[-1], "has no end: the file is cut", remarks)
+        return Torn(len(lines), lines[-1], "has no end: the file is cut")
     if alone := means["parameter"].keys() ^ means["gradient"].keys():
-        return _torn(file, len(lines) - 1, min(alone), "is a parameter without its gradient: the file is cut", remarks)
+        return Torn(len(lines) - 1, min(alone), "is a parameter without its gradient: the file is cut")
     return Values(loss, means)
 
 
@@ -189,10 +207,6 @@ def _take(line: str, step: int, means: dict[str, dict[str, float]]) -> str | Non
         return "stands there twice"
     means[_KINDS[kind]][name] = mean
     return None
-
-
-def _torn(file: File, line: int, text: str, what: str, remarks: Remarks) -> None:
-    remarks.error(f"torn_file:{file.path.name}", line, text, f"this line {what}; the file was left out")
 
 
 def _number(text: str) -> float | None:
