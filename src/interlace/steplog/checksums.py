@@ -84,7 +84,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Checksums:
-    """The whole files of one run. `compared`: steps that two or more ranks have; `first`: by kind, where they differ."""
+    """The whole files of a run. `compared`: steps that two ranks or more have; `first`: where ranks differ, by kind."""
 
     world_size: int
     groups: int

@@ -22,6 +22,13 @@ _TEXTS = (
         ),
     ),
     (
+        re.compile(r"Step \d+ \| .*tokens_per_second_per_gpu:"),
+        (
+            "torchtune's log file states tokens a second, and not the tokens of a step; the bar on its error stream is"
+            " read (reader=tqdm), or log a step's time beside it."
+        ),
+    ),
+    (
         re.compile(r"step:\S+\(\d+\) smpl:\S+\(\d+\)"),
         "An OpenTau training log states no step time; its profile_step prints them (reader=opentau).",
     ),
