@@ -177,8 +177,8 @@ def nemo(step: int, time: float) -> str:
 
 def nemo_bar(step: int, time: float) -> str:
     return (
-        f"Epoch 0: : {step // 10}%|#         | {step + 1}/1000 [10:48<10:00, reduced_train_loss=0.0172,"
-        f" global_step={step}.00, consumed_samples=25600.0, train_step_timing in s={time:.3f}]"
+        f"Epoch 0: : {step // 10}%|#         | {step}/1000 [10:48<10:00, reduced_train_loss=0.0172,"
+        f" global_step={step - 1}.00, consumed_samples=25600.0, train_step_timing in s={time:.3f}]"
     )
 
 
@@ -286,7 +286,7 @@ SAMPLES = {
     "paddle:nlp": Sample(paddle_nlp, "mean"),
     "paddleclas": Sample(paddle_clas, "smoothed", every=20, first=0),
     "nemo": Sample(nemo, "mean"),
-    "nemo_bar": Sample(nemo_bar, "single", every=1, first=0),
+    "nemo_bar": Sample(nemo_bar, "single", every=1, first=1),
     "paddle_trainer": Sample(paddle_trainer, "mean"),
     "fairseq": Sample(fairseq, "mean", every=100, first=100),
     "fairseq:json": Sample(fairseq_json, "mean", every=100, first=100),

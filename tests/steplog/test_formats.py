@@ -287,6 +287,22 @@ def test_fairchem_without_its_ranks_is_refused(read_text: ReadText) -> None:
         read_text("".join(SAMPLES["fairchem"].line(n, 0.4) + "\n" for n in range(4)))
 
 
+def test_fairchem_below_a_long_preamble_keeps_the_ranks_that_stand_above_it(read_text: ReadText) -> None:
+    sample = SAMPLES["fairchem"]
+    lines = sample.log([0.4, 0.41, 0.42]).removeprefix(sample.head)
+
+    log = read_text(sample.head + "INFO:root:{'a long configuration': 1}\n" * 10000 + lines)
+
+    near(rows(log), sample, [0.4, 0.41, 0.42])
+
+
+def test_a_rate_of_evaluation_in_a_fairchem_log_is_no_step_time(read_text: ReadText) -> None:
+    evaluation = "step: 120, seconds_per_step: 0.53 eta_hours: 0.2\n"
+
+    with pytest.raises(ReadError, match="Running in local mode with N ranks"):
+        read_text("".join(SAMPLES["fairchem"].line(n, 0.4) + "\n" for n in range(4)) + evaluation)
+
+
 def test_fairchem_ranks_are_unlabelled_and_the_slowest_counts(read_text: ReadText) -> None:
     sample = SAMPLES["fairchem"]
     text = sample.head + "".join(sample.line(n, 0.4) + "\n" + sample.line(n, 0.5) + "\n" for n in range(12))

@@ -50,13 +50,15 @@ def test_nemo_of_older_versions_ends_its_lines_with_the_time(read_text: ReadText
     assert codes(cut.notes)[0] == "truncated_tail"
 
 
-def test_a_nemo_bar_drawn_again_is_one_step(read_text: ReadText) -> None:
-    bars = [nemo_bar(0, 3.1), nemo_bar(1, 0.5), nemo_bar(1, 0.5), nemo_bar(2, 0.6)]
+def test_a_nemo_bar_is_first_drawn_with_the_time_of_the_step_before(read_text: ReadText) -> None:
+    bars = [nemo_bar(1, 3.1), nemo_bar(2, 3.1), nemo_bar(2, 0.5), nemo_bar(3, 0.5), nemo_bar(3, 0.6), nemo_bar(3, 0.6)]
+    late = nemo_bar(999, 0.7).replace("global_step=998.00", "global_step=1e+3")
+    second = nemo_bar(5, 0.8).replace("Epoch 0", "Epoch 1")
 
-    log = read_text("\r".join(bars) + "\n")
+    log = read_text("\r".join([*bars, late, second]) + "\n")
 
-    assert rows(log) == [(0, 3.1), (1, 0.5), (2, 0.6)]
-    assert "duplicate_steps" not in codes(log.notes)
+    assert rows(log) == [(1, 3.1), (2, 0.5), (3, 0.6), (999, 0.7), (1005, 0.8)]
+    assert (log.errors, "duplicate_steps" in codes(log.notes)) == ((), False)
 
 
 # DeepSpeed's wall_clock_breakdown
@@ -99,6 +101,14 @@ def test_the_throughput_of_deepspeed_goes_first_where_its_batch_size_is_known(
     text = "".join(breakdown(50.0, 150.0, 100.0) + throughput(step, 0.4) + "\n" for step in (10, 20))
 
     assert read_text(head + text).reader == reader
+
+
+def test_a_printed_step_time_goes_before_the_parts_of_a_step(read_text: ReadText) -> None:
+    line = " iteration={:8d}/  317892 | elapsed_time_per_iteration_ms=16030.6 | learning_rate=0.000000\n"
+
+    log = read_text("".join(breakdown(50.0, 150.0, 100.0) + line.format(step) for step in (1, 2)))
+
+    assert (log.reader, rows(log)) == ("keyvalue", [(1, 16.0306), (2, 16.0306)])
 
 
 # Intervals

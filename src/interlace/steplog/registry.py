@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.errors import UsageError
 from interlace.steplog import csv_log, interlace_log, jsonl, keyvalue, lerobot, pattern
-from interlace.steplog.formats import SPECIFIC, hf_trainer, keras_bar, lightning, tqdm_bar
+from interlace.steplog.formats import SPECIFIC, deepspeed_breakdown, hf_trainer, keras_bar, lightning, tqdm_bar
 from interlace.steplog.model import FileReader
 
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ FIRST: tuple[Reader, ...] = (interlace_log.READER, lerobot.READER, *SPECIFIC)
 BARS: tuple[Reader, ...] = (lightning.READER, hf_trainer.READER, keras_bar.READER, tqdm_bar.READER)
 """Readers of progress bars: the least of all sources, asked only where nothing prints a step time."""
 
-GENERAL: tuple[Reader, ...] = (jsonl.READER, csv_log.READER, keyvalue.READER, *BARS, pattern.READER)
+PARTS: tuple[Reader, ...] = (deepspeed_breakdown.READER,)
+"""Readers that add up the parts of a step: asked only where nothing prints the whole."""
+
+GENERAL: tuple[Reader, ...] = (jsonl.READER, csv_log.READER, keyvalue.READER, *PARTS, *BARS, pattern.READER)
 OWN = {reader.name for reader in (*FIRST, *GENERAL)}
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from interlace.steplog.formats import (
     composer,
     deepspeed,
-    deepspeed_breakdown,
     detectron2,
     detectron2_json,
     dllogger,
@@ -53,7 +52,6 @@ SPECIFIC: tuple[Reader, ...] = (
     megatron.READER,
     deepspeed.THROUGHPUT,
     deepspeed.PIPELINE,
-    deepspeed_breakdown.READER,
     composer.READER,
     fairseq.READER,
     maxtext.READER,

@@ -28,6 +28,7 @@ class Detectron2JsonReader(JsonLinesReader):
     name = "detectron2_json"
     facts = FACTS
     kind = "smoothed"
+    hint = '"iteration"'
     mark = "detectron2's metrics with `iteration`, `time` and `data_time`"
 
     def row(self, fields: Mapping[str, Any], line: int, remarks: Remarks) -> Row | None:

@@ -37,6 +37,7 @@ class DlloggerReader(JsonLinesReader):
     name = "dllogger"
     anywhere = True
     facts = FACTS
+    hint = "DLLL {"
     mark = "DLLogger's records"
 
     def json_of(self, text: str) -> str | None:

@@ -26,6 +26,9 @@ class JsonLinesReader:
     anywhere = False
     facts: Mapping[str, str] = {}
     kind: Kind = "single"
+    hint = ""
+    """A plain text in every record, so that other logs cost nothing."""
+
     mark = ""
     """What its records are called in the explanation of why a file was recognised."""
 
@@ -44,6 +47,8 @@ class JsonLinesReader:
 
     def recognise(self, head: str) -> str | None:
         """Recognise a record among the first objects; the file begins with one, unless it may stand anywhere."""
+        if self.hint not in head:
+            return None
         lines = [line for line in head.split("\n") if line.strip() and self.json_of(line) is not None][:LOOKED_AT]
         if not self.anywhere and not (lines and lines[0].lstrip().startswith("{")):
             return None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FACTS = facts_in(__doc__)
 _EPOCH = re.compile(r"(?:\A|[\s\x08])Epoch (\d+)/\d+\s*\Z")
 _BAR = re.compile(
-    r"(?<![\d/.])(?P<n>\d+)/(?P<of>\d+) (?:(?:\u2501+|\[[=>.]+\]) )?(?:- )?\d[\d:]*s? (?P<before>[^\r]*?)"
+    r"(?<![\d/.])(?P<n>\d+)/(?P<of>\d+) (?:(?:\u2501+|\[[=>.]+\]) (?:- )?|- )\d[\d:]*s? (?P<before>[^\r]*?)"
     r"(?<![\w.])(?P<time>\d+)(?P<unit>us|ms|s)/step(?P<rest>[^\r]*)"
 )
 
@@ -51,7 +51,7 @@ class KerasReader:
 
     def recognise(self, head: str) -> str | None:
         """Recognise a drawing with a time a step."""
-        for line in head.split("\n"):
+        for line in head.split("\n") if "s/step" in head else ():
             if _drawing(line):
                 return f"Keras's bar, like `{shorten(line, 60)}`"
         return None

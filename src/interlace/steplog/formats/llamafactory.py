@@ -32,6 +32,7 @@ class LlamaFactoryReader(JsonLinesReader):
 
     name = "llamafactory"
     facts = FACTS
+    hint = '"current_steps"'
     mark = "LLaMA-Factory's records with `current_steps` and `elapsed_time`"
 
     def row(self, fields: Mapping[str, Any], line: int, remarks: Remarks) -> Row | None:

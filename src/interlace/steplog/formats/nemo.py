@@ -6,8 +6,8 @@ Includes: forward, backward, optimizer of all micro-batches, and the data where 
 models); not the hooks between batches, validation or checkpoints.
 Ranks: the printing rank alone.
 Resolution: four digits (lines), 1 ms (bar). A line is a mean over log_interval steps.
-Lost: what happens between batches. With log_interval above 1 NeMo divides the first record, of one step alone, by
-log_interval, too: it is left out.
+Lost: what happens between batches. A bar's steps are its own count; its global_step is abbreviated from 1000 on. With
+log_interval above 1 NeMo divides the first record of the lines, of one step, by log_interval, too: it is left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from interlace.steplog.formats.line_end import LineEndReader
-from interlace.steplog.lines import NUM, LineFormat, LineReader
+from interlace.steplog.formats.per_epoch import PerEpochReader
+from interlace.steplog.lines import NUM, LineFormat
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,19 +52,21 @@ class NemoReader(LineEndReader):
             rows[:] = [row for row in rows if row not in odd]
 
 
-class NemoBarReader(LineReader):
-    """Reads the bar, which is drawn again with the same values (as when validation begins)."""
+class NemoBarReader(PerEpochReader):
+    """Reads the bar, which Lightning draws twice a step: first with the new count and the old values."""
 
     def parse(self, records: Iterable[Record], options: Options) -> Parsed:
-        """Read every drawing that has a new step."""
+        """Read the last drawing of each count."""
         parsed = super().parse(records, options)
-        last: dict[int, Row] = {}
-        kept = []
+        place: dict[int, int] = {}
+        kept: list[Row] = []
         for row in parsed.rows:
-            before = last.get(row.rank)
-            if before is None or (before.step, before.step_s) != (row.step, row.step_s):
+            at = place.get(row.rank)
+            if at is not None and kept[at].step == row.step:
+                kept[at] = row
+            else:
+                place[row.rank] = len(kept)
                 kept.append(row)
-            last[row.rank] = row
         return replace(parsed, rows=kept)
 
 
@@ -100,7 +103,7 @@ BAR = NemoBarReader(
         hint=HINT,
         begins=re.compile(r"Epoch \d+: (?=.*\[)"),
         record=re.compile(
-            r"Epoch (?P<epoch>\d+): .*?\[[^\[\]]*?[ ,]global_step=(?P<step>\d+)(?:\.0*)?, [^\[\]]*?"
+            r"Epoch (?P<epoch>\d+): [^\[\]]*\| *(?P<n>\d+)/(?P<of>\d+) \[[^\[\]]*?[ ,]"
             rf"{HINT}=(?P<step_s>{NUM})[,\]]",
             re.IGNORECASE,
         ),
@@ -108,5 +111,6 @@ BAR = NemoBarReader(
             rf"[ ,](?P<key>reduced_train_loss|consumed_samples)=(?P<number>{NUM})(?=[,\]])", re.IGNORECASE
         ),
         kind="single",
-    )
+    ),
+    first_epoch=0,
 )

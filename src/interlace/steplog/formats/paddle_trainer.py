@@ -51,9 +51,10 @@ READER = PaddleTrainerReader(
         name="paddle_trainer",
         doc=__doc__,
         hint="interval_runtime: ",
-        begins=re.compile(r"loss: [\d.naif+-]+, learning_rate: "),
+        begins=re.compile(r"(?<![a-z_])loss: [^,\s]+, (?:\w+: [^,\s]+, )*?learning_rate: "),
         record=re.compile(
-            rf"loss: (?P<loss>{NUM}), learning_rate: (?P<learning_rate>{NUM}), global_step: (?P<step>\d+), "
+            rf"loss: (?P<loss>{NUM}), (?:\w+: [^,]*, )*?learning_rate: (?P<learning_rate>{NUM}), "
+            r"(?:\w+: [^,]*, )*?global_step: (?P<step>\d+), "
             rf"(?:\w+: [^,]*, )*?interval_runtime: (?P<interval_runtime>{NUM}), "
             rf"(?:\w+: [^,]*, )*?interval_steps_per_second: (?P<interval_steps_per_second>{NUM})[,\s]",
             re.IGNORECASE,
