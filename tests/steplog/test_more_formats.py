@@ -303,6 +303,10 @@ def test_composer_blocks_of_two_ranks_are_kept_apart_and_torn_ones_are_errors(re
     log = read_text(block(9, 0.5) + headless + block(11, 0.5))
     assert (rows(log), codes(log.errors)) == ([(11, 2.0)], ["torn_record:1"])
 
+    other = block(9, 0.5) + "[batch=10/4800]:\n" + block(7, 0.25).split("\n", 1)[1]
+    log = read_text(other)
+    assert (rows(log), codes(log.errors)) == ([(9, 2.0)], [f"torn_record:{block(9, 0.5).count(chr(10)) + 1}"])
+
 
 def test_a_composer_log_cut_in_a_rate_has_no_such_record(read_text: ReadText, tmp_path: Path) -> None:
     text = block(9, 0.5) + block(10, 0.25)
@@ -378,6 +382,15 @@ def test_the_bar_of_torchtune_is_read(read_text: ReadText) -> None:
     log = read_text("\r".join(bars) + "\n")
 
     assert (log.reader, rows(log)) == ("tqdm", [(1, 1.21), (2, 1.22), (3, 1.23)])
+
+
+def test_examples_of_accelerate_are_read_by_their_bar_or_not_at_all(read_text: ReadText) -> None:
+    scores = "epoch 0: {'accuracy': 0.8112, 'f1': 0.8691}\n"
+    bars = "\r".join(f" {n}%|#| {n}/99 [00:{n:02d}<03:00,  1.0{n}s/it]" for n in range(1, 5))
+
+    assert read_text(bars + "\n" + scores).reader == "tqdm"
+    with pytest.raises(ReadError, match="no reader recognises it"):
+        read_text(scores)
 
 
 def test_the_losses_of_trl_have_more_keys_and_are_the_trainers(read_text: ReadText) -> None:

@@ -31,7 +31,7 @@ FACTS = facts_in(__doc__)
 RATE, SAMPLES_RATE = "throughput/batches_per_sec", "throughput/samples_per_sec"
 BATCH, SAMPLES = "time/batch", "time/sample"
 HALF_DIGIT = 0.5e-4
-_HEAD = re.compile(r"\[(?:Eval )?(?:epoch|batch|sample|token|iteration|second)=\d+")
+_HEAD = re.compile(r"\[(?:Eval )?(?:epoch|(?P<unit>batch)|sample|token|iteration|second)=(?P<count>\d+)")
 _FIELD = re.compile(rf"(?:\A|[\s\]:])Train (?P<key>[\w/.-]+): (?P<number>{NUMBER})\s*\Z", re.IGNORECASE)
 _RANK = re.compile(r"\[(?:default|rank)\s?(\d+)\]", re.IGNORECASE)
 _KEPT = ("loss/train/total", SAMPLES_RATE, "throughput/tokens_per_sec", "time/train", "time/val")
@@ -40,10 +40,11 @@ _KEPT = ("loss/train/total", SAMPLES_RATE, "throughput/tokens_per_sec", "time/tr
 class Block:
     """The fields of one record while its lines go by."""
 
-    def __init__(self, line: int, rank: int) -> None:
+    def __init__(self, line: int, rank: int, head: re.Match[str] | None = None) -> None:
         self.line, self.rank = line, rank
         self.fields: dict[str, float] = {}
         self.twice: str | None = None
+        self._batch = int(head["count"]) if head and head["unit"] and "Eval" not in head[0] else None
 
     def take(self, key: str, text: str) -> None:
         """Take a field in; the same one again in a block means that two blocks ran into each other."""
@@ -52,6 +53,14 @@ class Block:
             self.twice = key
         if value is not None:
             self.fields[key] = value
+
+    def trouble(self) -> str | None:
+        """Return why this is not one record: parts of two that ran into each other."""
+        if self.twice:
+            return f"{self.twice} stands twice in a record: two ran into each other"
+        if self._batch is not None and self._batch != self.fields[BATCH] + 1:
+            return f"the record of batch {self._batch} says {BATCH} {self.fields[BATCH]:g}: two ran into each other"
+        return None
 
 
 class ComposerReader:
@@ -98,9 +107,9 @@ class _Blocks:
     def take(self, record: Record) -> None:
         """Take one line in; a last line without an end is cut."""
         rank = _rank_in(record.text)
-        if _HEAD.search(record.text):
+        if head := _HEAD.search(record.text):
             self._close(rank)
-            self._open[rank] = Block(record.line, rank)
+            self._open[rank] = Block(record.line, rank, head)
         elif (match := _FIELD.search(record.text)) and record.ended:
             self._open.setdefault(rank, Block(record.line, rank)).take(match["key"], match["number"])
 
@@ -120,9 +129,8 @@ class _Blocks:
         block = self._open.pop(rank, None)
         if block is None or BATCH not in block.fields:
             return
-        if block.twice:
-            text = f"{block.twice} stands twice in a record: two ran into each other"
-            self.remarks.error("torn_record", block.line, f"Train {block.twice}", text)
+        if why := block.trouble():
+            self.remarks.error("torn_record", block.line, f"Train {BATCH}: {block.fields[BATCH]:g}", why)
         elif not block.fields.get(RATE):
             self.without_rate += 1
         else:
