@@ -101,7 +101,8 @@ class _Blocks:
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.remarks = Remarks()
-        self.without_rate = self.finer = 0
+        self.without_rate = 0
+        self._finer: list[float | None] = []
         self._open: dict[int, Block] = {}
 
     def take(self, record: Record) -> None:
@@ -120,9 +121,14 @@ class _Blocks:
         if self.without_rate:
             text = f"{self.without_rate} records have no rate yet: it begins when SpeedMonitor's window is full"
             self.remarks.note("rows_without_time", text)
-        if self.rows:
-            finer = f"; {self.finer} of {len(self.rows)} by samples a second, which is finer" if self.finer else ""
-            self.remarks.note("derived", f"times are 1 / batches_per_sec{finer}")
+        finer = [step_s for step_s in self._finer if step_s is not None]
+        if self.rows and len(finer) == len(self.rows):
+            self.rows = [row._replace(step_s=step_s) for row, step_s in zip(self.rows, finer, strict=True)]
+            self.remarks.note(
+                "derived", "times are samples of a batch / samples_per_sec, finer than 1 / batches_per_sec"
+            )
+        elif self.rows:
+            self.remarks.note("derived", "times are 1 / batches_per_sec")
         return Parsed(self.rows, self.remarks, kind="smoothed")
 
     def _close(self, rank: int) -> None:
@@ -134,22 +140,22 @@ class _Blocks:
         elif not block.fields.get(RATE):
             self.without_rate += 1
         else:
-            step_s, finer = _seconds(block.fields)
-            self.finer += finer
+            step_s = float(f"{1 / block.fields[RATE]:.12g}")
+            self._finer.append(_by_samples(block.fields))
             extra = {key: block.fields[key] for key in _KEPT if key in block.fields}
             self.rows.append(
                 Row(int(block.fields[BATCH]) + 1, step_s, block.rank, extra=extra or None, line=block.line)
             )
 
 
-def _seconds(fields: dict[str, float]) -> tuple[float, bool]:
-    """Return a batch's time, and whether it is by the samples; only where both rates say the same."""
+def _by_samples(fields: dict[str, float]) -> float | None:
+    """Return a batch's time by its samples, where both rates say the same; all batches must have one size."""
     rate, samples_rate = fields[RATE], fields.get(SAMPLES_RATE)
     # Both counters are those of the batch's start, so their ratio is the size of the batches before it.
     size = fields.get(SAMPLES, 0.0) / fields[BATCH] if fields[BATCH] else 0.0
-    if samples_rate and size and abs(samples_rate / size - rate) <= HALF_DIGIT + 1e-9:
-        return float(f"{size / samples_rate:.12g}"), True
-    return float(f"{1 / rate:.12g}"), False
+    if not samples_rate or not size or abs(samples_rate / size - rate) > HALF_DIGIT + 1e-9:
+        return None
+    return float(f"{size / samples_rate:.12g}")
 
 
 def _rank_in(text: str) -> int:
