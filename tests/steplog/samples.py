@@ -168,6 +168,98 @@ def fairchem(step: int, time: float) -> str:
     )
 
 
+def nemo(step: int, time: float) -> str:
+    return (
+        f"Training epoch 0, iteration {step}/999 | lr: 1.961e-07 | global_batch_size: 4 | global_step: {step} |"
+        f" reduced_train_loss: 14.66 | train_step_timing in s: {time:.4} | consumed_samples: {4 * step + 4}"
+    )
+
+
+def nemo_bar(step: int, time: float) -> str:
+    return (
+        f"Epoch 0: : {step // 10}%|#         | {step}/1000 [10:48<10:00, reduced_train_loss=0.0172,"
+        f" global_step={step - 1}.00, consumed_samples=25600.0, train_step_timing in s={time:.3f}]"
+    )
+
+
+def paddle_trainer(step: int, time: float) -> str:
+    return (
+        "[2026-01-02 03:04:05,123] [    INFO] - loss: 2.78513584, learning_rate: 2.9984126984126986e-05,"
+        f" global_step: {step}, interval_runtime: {10 * time:.4f}, interval_samples_per_second: {8 / time:.3f},"
+        f" interval_steps_per_second: {1 / time:.3f}, epoch: 0.0529"
+    )
+
+
+def fairseq(step: int, time: float) -> str:
+    return (
+        f"2026-01-02 03:04:05 | INFO | train_inner | epoch 001:  {step:5d} / 4870 loss=4.655, nll_loss=4.1, ppl=20.12,"
+        f" wps={2000 / time:.1f}, ups={1 / time:.2f}, wpb=2000.0, bsz=60.1, num_updates={step}, lr=1e-05, gnorm=1.2,"
+        " train_wall=8, gb_free=9.3, wall=45"
+    )
+
+
+def fairseq_json(step: int, time: float) -> str:
+    return (
+        '2026-01-02 03:04:05 | INFO | train_inner | {"epoch": 3, "update": 2.174, "loss": "9.368", "ppl": "460.11",'
+        f' "wps": "{2000 / time:.1f}", "ups": "{1 / time:.2f}", "wpb": "2000.0", "bsz": "1117.8",'
+        f' "num_updates": "{step}", "lr": "3.75e-05", "gnorm": "1.724", "train_wall": "93", "wall": "0"}}'
+    )
+
+
+def llm_c(step: int, time: float) -> str:
+    return (
+        f"step {step:4d}/18865 | loss 10.971000 (+nanz)| norm 15.3000 (+nanz)| lr 8.57e-07 | {time * 1000:.2f} ms |"
+        " 41.9% bf16 MFU | 171535 tok/s"
+    )
+
+
+def train_gpt2(step: int, time: float) -> str:
+    return f"step {step:4d}/20 | train loss 5.270007 | norm 30.8 | lr 1.00e-04 | ({time * 1000:.2f} ms | 4538 tok/s)"
+
+
+def nanochat(step: int, time: float) -> str:
+    return (
+        f"step {step:05d}/21400 (0.05%) | loss: 10.123456 | grad norm: 0.5000 | lrm: 1.00 | dt: {time * 1000:.2f}ms |"
+        " tok/sec: 1,048,576 | mfu: 48.00 | total time: 0.05m"
+    )
+
+
+def build_nanogpt(step: int, time: float) -> str:
+    return (
+        f"step {step:5d} | loss: 10.955039 | lr 8.3916e-07 | norm: 15.3659 | dt: {time * 1000:.2f}ms |"
+        " tok/sec: 51234.12"
+    )
+
+
+def maxtext(step: int, time: float) -> str:
+    return (
+        f"I0102 03:04:05.526789 1253 metric_logger.py:181] completed step: {step}, seconds: {time:.3f},"
+        " TFLOP/s/device: 237.056, Tokens/s/device: 9448.085, total_weights: 29413, loss: 14.140"
+    )
+
+
+def espnet(step: int, time: float) -> str:
+    return (
+        f"[node] 2026-01-02 03:04:05,764 (trainer:793) INFO: 1epoch:train:{step - 9}-{step}batch: iter_time=4.780e-04,"
+        f" forward_time=0.055, loss_ctc=515.555, acc=4.043e-04, loss=77.334, backward_time=0.032,"
+        f" optim_step_time=0.003, optim0_lr0=1.750e-06, train_time={time:.3f}"
+    )
+
+
+def detectron2(step: int, time: float) -> str:
+    return (
+        f"[01/02 03:04:05 d2.utils.events]:  eta: 0:12:34  iter: {step}  total_loss: 1.923  loss_cls: 0.5317"
+        f"  time: 0.7770  last_time: {time:.4f}  data_time: 0.0084  last_data_time: 0.0031   lr: 0.00717  max_mem: 400M"
+    )
+
+
+def detectron2_means(step: int, time: float) -> str:
+    return (
+        f"[01/02 03:04:05 d2.utils.events]:  eta: 0:12:34  iter: {step}  total_loss: 1.923  loss_cls: 0.5317"
+        f"  time: {time:.4f}  data_time: 0.0084  lr: 0.00717  max_mem: 4000M"
+    )
+
+
 TITAN_HEAD = (
     "[titan] Building 2-D device mesh with ['dp_shard', 'tp'], [4, 2]\n"
     "[titan] Trainer is initialized with local batch size 8, global batch size 32, gradient accumulation steps 1,"
@@ -193,6 +285,19 @@ SAMPLES = {
     "paddle:ocr": Sample(paddle_ocr, "mean"),
     "paddle:nlp": Sample(paddle_nlp, "mean"),
     "paddleclas": Sample(paddle_clas, "smoothed", every=20, first=0),
+    "nemo": Sample(nemo, "mean"),
+    "nemo_bar": Sample(nemo_bar, "single", every=1, first=1),
+    "paddle_trainer": Sample(paddle_trainer, "mean"),
+    "fairseq": Sample(fairseq, "mean", every=100, first=100),
+    "fairseq:json": Sample(fairseq_json, "mean", every=100, first=100),
+    "llm_c": Sample(llm_c, "single", every=1, first=1),
+    "llm_c:python": Sample(train_gpt2, "single", every=1, first=1),
+    "nanochat": Sample(nanochat, "single", every=1, first=0),
+    "nanochat:before": Sample(build_nanogpt, "single", every=1, first=0),
+    "maxtext": Sample(maxtext, "single", every=1, first=0),
+    "espnet": Sample(espnet, "mean"),
+    "detectron2": Sample(detectron2, "single", every=20, first=19),
+    "detectron2_means": Sample(detectron2_means, "smoothed", every=20, first=19),
     "torchtitan": Sample(titan, "mean", TITAN_HEAD),
     "fairchem": Sample(
         fairchem, "single", "INFO:root:Running in local mode with 2 ranks using device_type:cpu\n", 1, 0

@@ -145,7 +145,9 @@ def test_a_resumed_log_keeps_the_later_values(read_text: ReadText, name: str) ->
 def test_a_time_that_is_no_number_is_dropped_and_said(read_text: ReadText, name: str) -> None:
     sample = SAMPLES[name]
     steps = sample.steps(3)
-    broken = re.sub(r"1370\.0+|1\.370*|(?<==)46\.71\d+|5,980|4\.379\d+", "nan", sample.line(steps[1], 1.37), count=1)
+    broken = re.sub(
+        r"1370\.0+|13\.70+|1\.370*|1459\.9|(?<==)46\.71\d+|5,980|4\.379\d+", "nan", sample.line(steps[1], 1.37), count=1
+    )
     assert "nan" in broken
 
     log = read_text(sample.head + "\n".join([sample.line(steps[0], 0.41), broken, sample.line(steps[2], 0.42)]) + "\n")
@@ -283,6 +285,22 @@ def test_mmengine_validation_in_text_and_json_is_left_out(read_text: ReadText) -
 def test_fairchem_without_its_ranks_is_refused(read_text: ReadText) -> None:
     with pytest.raises(ReadError, match="Running in local mode with N ranks"):
         read_text("".join(SAMPLES["fairchem"].line(n, 0.4) + "\n" for n in range(4)))
+
+
+def test_fairchem_below_a_long_preamble_keeps_the_ranks_that_stand_above_it(read_text: ReadText) -> None:
+    sample = SAMPLES["fairchem"]
+    lines = sample.log([0.4, 0.41, 0.42]).removeprefix(sample.head)
+
+    log = read_text(sample.head + "INFO:root:{'a long configuration': 1}\n" * 10000 + lines)
+
+    near(rows(log), sample, [0.4, 0.41, 0.42])
+
+
+def test_a_rate_of_evaluation_in_a_fairchem_log_is_no_step_time(read_text: ReadText) -> None:
+    evaluation = "step: 120, seconds_per_step: 0.53 eta_hours: 0.2\n"
+
+    with pytest.raises(ReadError, match="Running in local mode with N ranks"):
+        read_text("".join(SAMPLES["fairchem"].line(n, 0.4) + "\n" for n in range(4)) + evaluation)
 
 
 def test_fairchem_ranks_are_unlabelled_and_the_slowest_counts(read_text: ReadText) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from interlace import steplog
+from interlace.cli import checksums
 from interlace.errors import UsageError
 from interlace.steplog.dates import iso
 from interlace.steplog.events import event_notes
@@ -27,7 +28,7 @@ usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us] [window
 
 Show which step times stand in a training log, how they were recognised, and what had to be left out.
 FILE is a log, an event file of TensorBoard, a W&B run, fairchem's benchmark_results.pkl; or a folder: the recorder's
-per-rank logs (rank-*.jsonl), event files, or an offline W&B run.
+per-rank logs (rank-*.jsonl), event files, an offline W&B run, or fairchem's checksums (values of each rank, no times).
 
   reader=NAME        auto (default), or one of:
 {readers}
@@ -77,6 +78,9 @@ def run(argv: list[str]) -> int:
         sys.stdout.write(HELP.replace("{readers}", names))
         return 0 if argv else UsageError.exit_code
     asked = parse(argv)
+    if asked.pattern is None and (text := checksums.shown(asked.path, asked.reader, json_asked=asked.as_json)):
+        sys.stdout.write(text + "\n")
+        return 0
     log = steplog.read(asked.path, reader=asked.reader, pattern=asked.pattern, unit=cast("Unit", asked.unit))
     series = steplog.slowest_rank(log.frame)
     summary = summarise(series["step"].tolist(), series["step_s"].tolist(), asked.window)

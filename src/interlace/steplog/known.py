@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from interlace.steplog import checksums
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -17,6 +19,13 @@ _TEXTS = (
         (
             "A torchtitan log states tokens a second, and neither dates nor what a step's tokens are (`Trainer is"
             " initialized with local batch size ...`): keep its whole output."
+        ),
+    ),
+    (
+        re.compile(r"Step \d+ \| .*tokens_per_second_per_gpu:"),
+        (
+            "torchtune's log file states tokens a second, and not the tokens of a step; the bar on its error stream is"
+            " read (reader=tqdm), or log a step's time beside it."
         ),
     ),
     (
@@ -79,10 +88,10 @@ def text(head: str) -> str | None:
 
 def folder(path: Path) -> str | None:
     """Return what is known of a folder without step times, None where it is nothing known."""
-    found = list(path.glob("ddp*_gp*_step*.txt"))
-    if not found:
+    if not checksums.is_folder(path):
         return None
     return (
-        f"{len(found)} checksum files of fairchem (losses, and means of parameters and gradients by rank and step):"
-        " for comparing results; they hold no times. Never measure with debug_checksums_save_path: it adds host syncs"
+        f"checksum files of fairchem ({checksums.GLOB}: losses, and means of parameters and gradients by rank and step)"
+        " are for comparing results; they hold no times. `interlace steps` shows them; never measure with"
+        " debug_checksums_save_path, which adds host syncs"
     )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.errors import UsageError
 from interlace.steplog import csv_log, interlace_log, jsonl, keyvalue, lerobot, pattern
-from interlace.steplog.formats import SPECIFIC, hf_trainer, lightning, tqdm_bar
+from interlace.steplog.formats import SPECIFIC, deepspeed_breakdown, hf_trainer, keras_bar, lightning, tqdm_bar
 from interlace.steplog.model import FileReader
 
 if TYPE_CHECKING:
@@ -26,10 +26,13 @@ GROUP = "interlace.readers"
 NEEDED = ("name", "anywhere", "recognise", "parse", "counter")
 
 FIRST: tuple[Reader, ...] = (interlace_log.READER, lerobot.READER, *SPECIFIC)
-BARS: tuple[Reader, ...] = (lightning.READER, hf_trainer.READER, tqdm_bar.READER)
+BARS: tuple[Reader, ...] = (lightning.READER, hf_trainer.READER, keras_bar.READER, tqdm_bar.READER)
 """Readers of progress bars: the least of all sources, asked only where nothing prints a step time."""
 
-GENERAL: tuple[Reader, ...] = (jsonl.READER, csv_log.READER, keyvalue.READER, *BARS, pattern.READER)
+PARTS: tuple[Reader, ...] = (deepspeed_breakdown.READER,)
+"""Readers that add up the parts of a step: asked only where nothing prints the whole."""
+
+GENERAL: tuple[Reader, ...] = (jsonl.READER, csv_log.READER, keyvalue.READER, *PARTS, *BARS, pattern.READER)
 OWN = {reader.name for reader in (*FIRST, *GENERAL)}
 
 

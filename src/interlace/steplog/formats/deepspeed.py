@@ -16,6 +16,7 @@ import math
 import re
 from typing import TYPE_CHECKING
 
+from interlace.steplog.formats import deepspeed_breakdown
 from interlace.steplog.lines import NUM, LineFormat, LineReader
 from interlace.steplog.numbers import parse_number
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 
 class ThroughputReader(LineReader):
     """Turns samples a second into seconds a step."""
+
+    def recognise(self, head: str) -> str | None:
+        """Recognise a record; without the batch size leave a log that has other times to their reader."""
+        if deepspeed_breakdown.BEGINS.search(head) and not self.form.header["train_batch_size"].search(head):
+            return None
+        return super().recognise(head)
 
     def seconds_of(self, fields: Mapping[str, str], header: Mapping[str, float]) -> tuple[float, float] | str:
         """Return train_batch_size / CurrSamplesPerSec."""

@@ -35,13 +35,8 @@ class FairchemReader(LineReader):
     """Turns samples a second into seconds a step."""
 
     def recognise(self, head: str) -> str | None:
-        """Recognise a step line of one training with its ranks said above it."""
-        header: dict[str, float] = {}
-        for line in head.split("\n") if self.form.hint in head and TWO_RUNS not in head else ():
-            self.listen(line, header)
-            if "data_parallel" in header and (why := super().recognise(line)):
-                return why
-        return None
+        """Recognise a step line of one training; its ranks may be said far above it."""
+        return None if TWO_RUNS in head else super().recognise(head)
 
     def listen(self, text: str, header: dict[str, float]) -> None:
         """Take in the number of ranks, and of those that share one batch."""
