@@ -15,6 +15,7 @@ import pandas as pd
 
 from interlace.steplog.gaps import kind_of, note_gaps, note_kind
 from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
+from interlace.steplog.sequence import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,6 +30,7 @@ def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | N
     _note_non_finite_extras(parsed.rows, remarks)
     ordered = sorted(parsed.rows, key=lambda row: row.line)
     ordered = _without_epochs(ordered, remarks)
+    ordered = in_order(ordered, _by_rank(ordered), remarks)
     rows = _numbered(_usable(_from_clock(ordered, remarks), remarks), remarks)
     if not rows:
         return None

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from interlace.steplog.facts import facts_in
 from interlace.steplog.fields import Rows, counted, flat, layout_of
-from interlace.steplog.model import Options, Parsed, Remarks, shorten
+from interlace.steplog.interleaved import WAIT_RECORDS
+from interlace.steplog.model import Options, Parsed, Remarks, listed, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -57,27 +58,22 @@ class JsonlReader:
         """Read all objects of all lines."""
         remarks = Remarks()
         rows = Rows(options, remarks)
-        broken: Record | None = None
+        broken = _Broken()
         glued = 0
         for record in records:
             if not record.text.strip():
                 continue
-            if broken:  # something follows, so it was not the torn end
-                remarks.error("corrupt_line", broken.line, broken.text)
-                broken = None
             try:
                 values = values_of(record.text)
             except NotJsonError:
-                broken = record
+                broken.take(record)
                 continue
+            broken.whole(values)
             glued += len(values) > 1
-            for value in values:
-                if isinstance(value, dict):
-                    rows.add(flat(value), record.line, record.text)
-                else:
-                    remarks.error("not_an_object", record.line, record.text)
-        if broken:
-            note_tail(broken, remarks)
+            _add(values, record, rows, remarks)
+        for record, values in broken.joined:
+            _add(values, record, rows, remarks)
+        broken.say(remarks)
         if glued:
             remarks.note("interleaved_lines", f"{glued} lines hold several objects; all of them were read")
         return rows.parsed()
@@ -86,6 +82,94 @@ class JsonlReader:
         """Return a function that lists the ranks and steps of a line."""
         del options
         return lambda text: [pair for fields in _objects(text) for pair in counted(fields)]
+
+
+def _add(values: list[Any], record: Record, rows: Rows, remarks: Remarks) -> None:
+    for value in values:
+        if not isinstance(value, dict):
+            remarks.error("not_an_object", record.line, record.text)
+        elif len(values) == 1 and (key := _doubled(record.text, value)):
+            remarks.error("doubled_key", record.line, record.text, f"`{key}` stands twice in one object")
+        else:
+            rows.add(flat(value), record.line, record.text)
+
+
+def _doubled(text: str, fields: dict[str, Any]) -> str | None:
+    """Return the step or time that stands twice in an object: its begin is of one record, its end of another."""
+    layout = layout_of(tuple(fields))
+    names = [name for name in (layout.step, layout.time) if name and text.count(f'"{name}"') > 1]
+    if not names:
+        return None
+    pairs = json.loads(text, object_pairs_hook=list)
+    found = [key for key, _ in pairs]
+    return next((name for name in names if found.count(name) > 1), None)
+
+
+class _Broken:
+    """The lines that are no JSON: torn ends, corrupt lines, and two writers' objects that stand in one another.
+
+    An object that another one has parted is joined only where its rest follows, nothing else fits, and the
+    result has the keys of the other objects.
+    """
+
+    def __init__(self) -> None:
+        self.joined: list[tuple[Record, list[Any]]] = []
+        self._lost: list[Record] = []
+        self._open: list[tuple[Record, str, list[Any], int]] = []
+        self._usual: set[str] = set()
+        self._seen = self._together = 0
+        self._last: Record | None = None
+
+    def whole(self, values: list[Any]) -> None:
+        """Take note of a line that is whole."""
+        self._seen += 1
+        self._last = None
+        if not self._usual and isinstance(values[0], dict):
+            self._usual = set(values[0])
+
+    def take(self, record: Record) -> None:
+        """Take in a line that is no JSON: the begin of an object, or the rest of one."""
+        self._seen += 1
+        self._last = record
+        fitting = [one for one in self._open if self._seen - one[3] <= WAIT_RECORDS and self._ends(one[1], record.text)]
+        if len(fitting) == 1:
+            first, head, inside, _ = fitting[0]
+            self._open.remove(fitting[0])
+            self.joined.append((first._replace(text=head + record.text), values_of(head + record.text)))
+            self.joined += [(first._replace(text=first.text[len(head) :]), inside)] if inside else []
+            self._together += 1
+        elif record.text.lstrip().startswith("{"):
+            head, inside = _parted(record.text)
+            self._open.append((record, head, inside, self._seen))
+        else:
+            self._lost.append(record)
+
+    def _ends(self, head: str, rest: str) -> bool:
+        values = _objects(head + rest)
+        return len(values) == 1 and set(values[0]) == self._usual
+
+    def say(self, remarks: Remarks) -> None:
+        """Say what was joined, what was cut by a kill and what is corrupt."""
+        for record in sorted([*self._lost, *(one[0] for one in self._open)], key=lambda record: record.line):
+            if record is self._last:
+                note_tail(record, remarks)
+            else:
+                remarks.error("corrupt_line", record.line, record.text)
+        remarks.sort_errors()
+        if self._together:
+            text = f"{self._together} objects were put together from two pieces that stood apart"
+            remarks.note("joined_records", f"{text} (lines {listed(record.line for record, _ in self.joined)})")
+
+
+def _parted(text: str) -> tuple[str, list[Any]]:
+    """Return a line's begin and the whole objects behind it, none where there are none."""
+    at = text.find("{", 1)
+    while at > 0:
+        try:
+            return text[:at], values_of(text[at:])
+        except NotJsonError:
+            at = text.find("{", at + 1)
+    return text, []
 
 
 def values_of(text: str) -> list[Any]:
