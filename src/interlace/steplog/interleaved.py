@@ -12,12 +12,11 @@ result reads like the other records; a value that may be cut is an error, never 
 
 from __future__ import annotations
 
-import re
 from collections import Counter, deque
-from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from interlace.steplog.model import listed, shorten
+from interlace.steplog.starts import Starts
 from interlace.steplog.text import Record
 
 if TYPE_CHECKING:
@@ -36,11 +35,6 @@ _USUAL = 5
 
 _SURE = 20
 """After so many times of one width, a last one that is shorter is a cut one."""
-
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_CUT_NUMBER = re.compile(r"\d\.$")
-_OPEN = frozenset("=:,;|/([{<\"'-.#@&?")
 
 
 class Ending(NamedTuple):
@@ -93,7 +87,7 @@ class _Knot:
     def __init__(self, ending: EndingOf, remarks: Remarks) -> None:
         self._ending = ending
         self._remarks = remarks
-        self._starts: _Starts | None = None
+        self._starts: Starts | None = None
         self._learning: list[Record] | None = []
         self._examples: list[str] = []
         self._widths: Counter[int] = Counter()
@@ -131,7 +125,7 @@ class _Knot:
     def _learnt(self) -> Iterator[Record]:
         """Read what was kept back while it was not known how records begin."""
         waiting, self._learning = self._learning or [], None
-        self._starts = _Starts.learn(self._examples)
+        self._starts = Starts.learn(self._examples)
         for record in waiting:
             yield from self._take(record)
 
@@ -150,7 +144,12 @@ class _Knot:
                 self._wait(_Cut(Record(part, record.line), self._seen))
             else:
                 self._held.append(Record(part, record.line))
-        self._whole(record._replace(text=parts[-1]))
+        whole = self._whole(record._replace(text=parts[-1]) if len(parts) > 1 else record)
+        if whole and not self._held:
+            yield whole
+            return
+        if whole:
+            self._held.append(whole)
         yield from self._flush()
 
     def _flush(self) -> Iterator[Record]:
@@ -173,20 +172,21 @@ class _Knot:
         cut.settled = list(records)
         self._cut.remove(cut)
 
-    def _whole(self, record: Record) -> None:
+    def _whole(self, record: Record) -> Record | None:
+        """Return a record that is whole; None where it has to wait, or is cut and dropped."""
         how = self._ending(record.text)
         if how and how.at_end and not record.ended and not record.goes_on and not self._long_enough(how):
             shown = shorten(record.text[-80:])
             self._remarks.note("truncated_tail", f"the last line has no end, its time may be cut: `{shown}`")
-            return
+            return None
         if how and record.ended and self._looks_cut(how, record.text):
             self._wait(_Cut(record, self._seen, sure=not self._end_in_time))
-            return
+            return None
         if how:
             self._widths[how.width] += 1
             self._timed += 1
             self._end_in_time += how.at_end
-        self._held.append(record)
+        return record
 
     def _looks_cut(self, how: Ending, text: str) -> bool:
         """Whether a line ends in a time as no other does: another rank's line end may have come in between."""
@@ -244,62 +244,3 @@ class _Knot:
         why = "another rank wrote into it and its rest is not there"
         self._remarks.error("torn_record", record.line, record.text, why)
         self._settle(cut)
-
-
-def _start_of(text: str) -> str | None:
-    """Return a pattern of what a record begins with, None where that would be too little to tell it."""
-    if _DATE.match(text.lstrip()):
-        return _DATE.pattern
-    first = re.match(r"\s*([^\s=:]+(?:\s?[=:]|(?=\s)))", text)
-    if not first or not re.search(r"[A-Za-z]{2}", first[1]):
-        return None
-    token = re.sub(r"\d+", r"\\d+", re.escape(first[1]))
-    return token if first[1][-1] in "=:]" else token + r"\b"
-
-
-class _Starts:
-    """Where records begin, learned from one of them."""
-
-    def __init__(self, pattern: re.Pattern[str], words: set[str]) -> None:
-        self.pattern = pattern
-        self.words = words
-
-    @classmethod
-    def learn(cls, texts: list[str]) -> _Starts | None:
-        """Learn from the first records how most of them begin: with a date, or with the same first word.
-
-        One alone may be cut (`tep=1`) or begin with another's rest.
-        """
-        found = Counter(pattern for pattern in map(_start_of, texts) if pattern)
-        if not found:
-            return None
-        most = max(found.values())
-        usual = next(pattern for pattern in reversed(found) if found[pattern] == most)
-        words = Counter(word for text in texts for word in set(_WORD.findall(text)))
-        # A word that stands in one of several records only may be two halves (`step_rank`).
-        return cls(re.compile(usual), {word for word, times in words.items() if times > 1 or len(texts) == 1})
-
-    def begins(self, text: str) -> bool:
-        return bool(self.pattern.match(text.lstrip()))
-
-    def fit(self, cut: str, rest: str) -> bool:
-        """Whether the word that a rest goes on with is one that records have."""
-        joint = re.search(r"[A-Za-z_]\w*$", cut)
-        return joint is None or (_WORD.match(joint[0] + rest) or [""])[0] in self.words
-
-    def split(self, text: str) -> list[str]:
-        """Cut a line where a record begins in the middle of it, without a space before."""
-        cuts = [0, *(m.start() for m in self.pattern.finditer(text) if self._glued(text, m)), len(text)]
-        return [text[a:b] for a, b in pairwise(cuts)]
-
-    def _glued(self, text: str, match: re.Match[str]) -> bool:
-        start = match.start()
-        if start == 0 or text[start - 1].isspace():
-            return False
-        if text[start - 1] in _OPEN:
-            return bool(_CUT_NUMBER.search(text[:start]))
-        if not (text[start - 1].isalpha() or text[start - 1] == "_") or not match[0][0].isalpha():
-            return True
-        word = re.search(r"\w+$", text[:start])
-        whole = (word[0] if word else "") + (_WORD.match(match[0]) or [""])[0]
-        return whole not in self.words and whole.split("_")[0] not in {"local", "node", "global", "group"}

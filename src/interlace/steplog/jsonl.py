@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 _LOOKED_AT = 50
+_MOST_LOST = 1000
+_MOST_TRIES = 32
 _decoder = json.JSONDecoder()
 
 
@@ -58,7 +60,7 @@ class JsonlReader:
         """Read all objects of all lines."""
         remarks = Remarks()
         rows = Rows(options, remarks)
-        broken = _Broken()
+        broken = _Broken(remarks)
         glued = 0
         for record in records:
             if not record.text.strip():
@@ -68,12 +70,15 @@ class JsonlReader:
             except NotJsonError:
                 broken.take(record)
                 continue
-            broken.whole(values)
-            glued += len(values) > 1
+            broken.last = None
+            if len(values) > 1:
+                glued += 1
+            elif not broken.usual and isinstance(values[0], dict):
+                broken.usual = set(values[0])
             _add(values, record, rows, remarks)
         for record, values in broken.joined:
             _add(values, record, rows, remarks)
-        broken.say(remarks)
+        broken.say()
         if glued:
             remarks.note("interleaved_lines", f"{glued} lines hold several objects; all of them were read")
         return rows.parsed()
@@ -88,7 +93,7 @@ def _add(values: list[Any], record: Record, rows: Rows, remarks: Remarks) -> Non
     for value in values:
         if not isinstance(value, dict):
             remarks.error("not_an_object", record.line, record.text)
-        elif len(values) == 1 and (key := _doubled(record.text, value)):
+        elif len(values) == 1 and record.text.count('":') > len(value) and (key := _doubled(record.text, value)):
             remarks.error("doubled_key", record.line, record.text, f"`{key}` stands twice in one object")
         else:
             rows.add(flat(value), record.line, record.text)
@@ -112,46 +117,45 @@ class _Broken:
     result has the keys of the other objects.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, remarks: Remarks) -> None:
+        self.remarks = remarks
         self.joined: list[tuple[Record, list[Any]]] = []
+        self.usual: set[str] = set()
+        self.last: Record | None = None
         self._lost: list[Record] = []
-        self._open: list[tuple[Record, str, list[Any], int]] = []
-        self._usual: set[str] = set()
-        self._seen = self._together = 0
-        self._last: Record | None = None
-
-    def whole(self, values: list[Any]) -> None:
-        """Take note of a line that is whole."""
-        self._seen += 1
-        self._last = None
-        if not self._usual and isinstance(values[0], dict):
-            self._usual = set(values[0])
+        self._open: list[tuple[Record, str, list[Any]]] = []
+        self._together = 0
 
     def take(self, record: Record) -> None:
         """Take in a line that is no JSON: the begin of an object, or the rest of one."""
-        self._seen += 1
-        self._last = record
-        fitting = [one for one in self._open if self._seen - one[3] <= WAIT_RECORDS and self._ends(one[1], record.text)]
+        self.last = record
+        far = [one for one in self._open if record.line - one[0].line > WAIT_RECORDS]
+        self._lost += [one[0] for one in far]
+        self._open = [one for one in self._open if one not in far]
+        fitting = [one for one in self._open if self._ends(one[1], record.text)]
         if len(fitting) == 1:
-            first, head, inside, _ = fitting[0]
+            first, head, inside = fitting[0]
             self._open.remove(fitting[0])
             self.joined.append((first._replace(text=head + record.text), values_of(head + record.text)))
             self.joined += [(first._replace(text=first.text[len(head) :]), inside)] if inside else []
             self._together += 1
         elif record.text.lstrip().startswith("{"):
             head, inside = _parted(record.text)
-            self._open.append((record, head, inside, self._seen))
-        else:
+            self._open.append((record, head, inside))
+        elif len(self._lost) < _MOST_LOST:
             self._lost.append(record)
+        else:
+            self.remarks.error("corrupt_line", record.line, record.text)
 
     def _ends(self, head: str, rest: str) -> bool:
         values = _objects(head + rest)
-        return len(values) == 1 and set(values[0]) == self._usual
+        return len(values) == 1 and set(values[0]) == self.usual
 
-    def say(self, remarks: Remarks) -> None:
+    def say(self) -> None:
         """Say what was joined, what was cut by a kill and what is corrupt."""
+        remarks = self.remarks
         for record in sorted([*self._lost, *(one[0] for one in self._open)], key=lambda record: record.line):
-            if record is self._last:
+            if record is self.last:
                 note_tail(record, remarks)
             else:
                 remarks.error("corrupt_line", record.line, record.text)
@@ -163,12 +167,15 @@ class _Broken:
 
 def _parted(text: str) -> tuple[str, list[Any]]:
     """Return a line's begin and the whole objects behind it, none where there are none."""
-    at = text.find("{", 1)
-    while at > 0:
+    at = 0
+    for _ in range(_MOST_TRIES):
+        at = text.find("{", at + 1)
+        if at < 0:
+            break
         try:
             return text[:at], values_of(text[at:])
         except NotJsonError:
-            at = text.find("{", at + 1)
+            continue
     return text, []
 
 

@@ -52,7 +52,8 @@ _SPLIT = re.compile(
     re.IGNORECASE,
 )
 _VALIDATING = re.compile(
-    r"(?<![\w./=])(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|\btest(?:ing)?[\]:]",
+    r"(?<![\w./=])(?:(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|test(?:ing)?[\]:]"
+    r"|(?:test(?:ing)?|infer(?:ence|ring)?|predict(?:ing|ion)?)\]?:?\s+[\[(]?(?:iter|step|batch|epoch|\d))",
     re.IGNORECASE,
 )
 _GROUPS = re.compile(r"\d{1,3}(?:[. ]\d{3})+")
@@ -180,6 +181,8 @@ def _order(token: Token) -> int:
 def step_of(tokens: dict[str, Token]) -> int | None:
     """Return the step number of a record; None without one, or where it is abbreviated or no whole number."""
     token = tokens.get("step")
+    if token and token.text.isdecimal():
+        return int(token.text)
     number = parse_count(token.text) if token else None
     if number is None or number.value is None or number.rounded or not number.value.is_integer():
         return None
@@ -188,6 +191,8 @@ def step_of(tokens: dict[str, Token]) -> int | None:
 
 def is_odd_step(text: str) -> bool:
     """Whether a printed step is no whole number, or may be another (`1.234`, `1.000`, `1 000`)."""
+    if text.isdecimal():
+        return False
     value = parse_count(text).value
     return value is None or not value.is_integer() or bool(_GROUPS.fullmatch(text))
 

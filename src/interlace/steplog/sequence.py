@@ -39,7 +39,9 @@ def in_order(rows: Sequence[Row], by_rank: Mapping[int, Sequence[Row]], remarks:
         dropped |= {id(row): why for row in by_rank[rank]}
     for of_rank in by_rank.values():
         dropped |= {id(row): why for row, why in _strays(of_rank) if id(row) not in dropped}
-    for row in rows if dropped else ():
+    if not dropped:
+        return list(rows)
+    for row in rows:
         if id(row) in dropped:
             remarks.error("out_of_order", row.line, f"step {row.step}: {row.step_s:.6g} s", dropped[id(row)])
     return [row for row in rows if id(row) not in dropped]
@@ -62,7 +64,7 @@ def _strays(rows: Sequence[Row]) -> Iterator[tuple[Row, str]]:
     Only in a log whose steps are regular; a resumed run goes back and stays there.
     """
     steps = [row.step for row in rows if row.step is not None]
-    if len(rows) < _FEWEST or len(steps) < len(rows):
+    if len(rows) < _FEWEST or len(steps) < len(rows) or steps == sorted(set(steps)):
         return
     usual, times = Counter(b - a for a, b in pairwise(steps)).most_common(1)[0]
     if usual <= 0 or times < _REGULAR * (len(rows) - 1):

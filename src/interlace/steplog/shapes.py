@@ -6,6 +6,7 @@ A record whose middle another rank's rest has filled can still match: its begin 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -18,12 +19,18 @@ _MOST_BETWEEN = 2000
 _NUMBERS = re.compile(r"(?:[\d\s.,:+%()-]|(?<=\d)e(?=[-+\d])|nan|inf)+", re.IGNORECASE)
 
 
+_NO_DIGITS = str.maketrans("", "", "0123456789.,+-")
+"""A first, cheap look; only at the end, and only where it matters, looks are compared number by number."""
+
+
 class _Shape(NamedTuple):
     """One look of records: how often, and the first of them with its row."""
 
     times: int
     row: int
+    text: str
     piece: str
+    width: int
 
 
 class Shapes:
@@ -35,9 +42,12 @@ class Shapes:
 
     def seen(self, text: str, row: int, piece: str, width: int = 0) -> None:
         """Take in the text of a record, which row it becomes, what is shown of it, and how wide its time is printed."""
-        shape = hash((_bare(text), width))
+        shape = hash((text.translate(_NO_DIGITS), width))
         before = self._shapes.get(shape)
-        self._shapes[shape] = before._replace(times=before.times + 1) if before else _Shape(1, row, piece)
+        if before:
+            self._shapes[shape] = before._replace(times=before.times + 1)
+        else:
+            self._shapes[shape] = _Shape(1, row, text, piece, width)
 
     def between(self, text: str) -> None:
         """Take in a line that is no record; only some short ones are kept."""
@@ -46,15 +56,21 @@ class Shapes:
 
     def rests(self) -> bool:
         """Whether single lines between the records are what a usual record ends with: it was cut in two."""
-        usual = [_bare(shape.piece) for shape in self._shapes.values() if shape.times >= _USUAL]
+        counts = Counter[str]()
+        for shape in self._shapes.values():
+            counts[_bare(shape.text)] += shape.times
+        usual = [bare for bare, times in counts.items() if times >= _USUAL]
         rests = sum(any(one.endswith(rest) for one in usual) for rest in map(_bare, self._between)) if usual else 0
-        return 0 < rests <= _FEW * sum(shape.times for shape in self._shapes.values())
+        return 0 < rests <= _FEW * counts.total()
 
     def odd(self) -> Iterator[tuple[int, str]]:
         """Yield row and text of each record that reads like no other, where some look is usual."""
-        shapes = self._shapes.values()
-        if max((shape.times for shape in shapes), default=0) >= _USUAL:
-            yield from ((shape.row, shape.piece) for shape in shapes if shape.times == 1)
+        looks = {shape: (_bare(shape.text), shape.width) for shape in self._shapes.values()}
+        counts = Counter[tuple[str, int]]()
+        for shape, look in looks.items():
+            counts[look] += shape.times
+        if max(counts.values(), default=0) >= _USUAL:
+            yield from ((shape.row, shape.piece) for shape, look in looks.items() if counts[look] == 1)
 
 
 def _bare(text: str) -> str:
