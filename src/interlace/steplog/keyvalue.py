@@ -35,7 +35,7 @@ from interlace.steplog.keyvalue_tokens import (
     times_in,
 )
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
-from interlace.steplog.numbers import parse_duration
+from interlace.steplog.numbers import MALFORMED, parse_duration
 from interlace.steplog.shapes import Shapes
 from interlace.steplog.text import LOST
 
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 KEPT_CHARS = 4096
+_CUT_IN_FRONT = re.compile(r"0\d")
 _DOCUMENT = re.compile(r"\s*[\[{]\s*\n")
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
 
@@ -151,8 +152,9 @@ class _State:
             return
         unit = (time.unit and time.unit.unit) or self.options.unit
         number = parse_duration(time.text, unit)
-        if number.value is None:
-            self.remarks.error(str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time")
+        if number.value is None or _CUT_IN_FRONT.match(time.text):
+            why = f"`{time.text}` cannot be read as a time"
+            self.remarks.error(number.warning or MALFORMED, record.line, text, why)
             return
         if time.unit and time.unit.unit is None and not has_unit(time.text):
             self.bare = time.key
