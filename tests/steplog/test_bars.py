@@ -312,3 +312,11 @@ def test_the_first_rates_of_a_resumed_trainer_count_skipped_steps_and_are_left_o
     assert rows(log)[0][0] == 31
     assert {step_s for _, step_s in rows(log)} == {1.0}
     assert "resumed_bar" in codes(log.notes)
+
+
+@pytest.mark.parametrize("unit", ["img", "images", "samples", "seq", "ex"])
+def test_a_bar_that_counts_samples_has_no_step_times(read_text: ReadText, unit: str) -> None:
+    text = "".join(f"\rtrain:  50%|##  | {n * 64}/9999 [00:0{n}<00:05, 642.50{unit}/s]" for n in range(1, 6))
+
+    with pytest.raises(ReadError, match="A progress bar that counts samples has no step times"):
+        read_text(text)

@@ -342,3 +342,10 @@ def test_two_trainings_of_fairchem_in_one_log_are_refused(read_text: ReadText) -
 def test_what_is_known_to_hold_no_step_times_says_so(read_text: ReadText, text: str, said: str) -> None:
     with pytest.raises(ReadError, match=said):
         read_text(text)
+
+
+def test_torchtitan_with_a_mesh_that_is_cut_off_is_refused(read_text: ReadText) -> None:
+    head = "[titan] Building 2-D device mesh \n" + TITAN_HEAD.split("\n")[1] + "\n"
+
+    with pytest.raises(ReadError, match="A torchtitan log states tokens a second"):
+        read_text(head + titan(10, 0.4) + "\n" + titan(20, 0.4) + "\n")

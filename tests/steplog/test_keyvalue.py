@@ -253,3 +253,47 @@ def test_times_printed_shorter_where_they_end_in_zeros_are_whole(read_text: Read
 
     assert rows(log) == list(enumerate(times, 1))
     assert not log.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("step=2 step_ms=1 001.5\n", "not_a_number:2: `1 001.5` cannot be read as a time"),
+        ("step=2 step_s=0.4-0.5\n", "not_a_number:2: `0.4-0.5` cannot be read as a time"),
+        ("step=2 step_s=0.4/0.5\n", "not_a_number:2: `0.4/0.5` cannot be read as a time"),
+        ("step=2 step_s=09\n", "not_a_number:2: `09` cannot be read as a time"),
+        ("step=2 step_s=0.5\b4\n", "not_a_number:2: "),
+        ("step=1.000 step_s=0.4\n", "bad_step:2: `1.000` is no step number"),
+        ("step=1 000 step_s=0.4\n", "bad_step:2: `1 000` is no step number"),
+        ("step=2 step_s=0.\nstep=3 step_s=0.4\n", "torn_record:2: `0.` is cut"),
+    ],
+)
+def test_what_may_be_another_number_is_an_error_that_shows_it(read_text: ReadText, text: str, error: str) -> None:
+    log = read_text("step=1 step_s=0.5\n" + text)
+
+    assert (1, 0.5) in rows(log)
+    assert len(log.errors) == 1
+    assert log.errors[0].startswith(error)
+
+
+def test_a_number_that_ends_in_its_point_is_read_where_all_do(read_text: ReadText) -> None:
+    assert rows(read_text("step=1 step_ms=500.\nstep=2 step_ms=400.\n")) == [(1, 0.5), (2, 0.4)]
+
+
+@pytest.mark.parametrize("word", ["Test ", "testing: ", "inference ", "Predict [", "[Test] "])
+def test_work_of_other_kinds_is_left_out(read_text: ReadText, word: str) -> None:
+    log = read_text(f"train iter 1 step_time: 0.4s\n{word}iter 1 step_time: 0.1s\ntrain iter 2 step_time: 0.4s\n")
+
+    assert rows(log) == [(1, 0.4), (2, 0.4)]
+    assert codes(log.notes) == ["validation_rows"]
+
+
+def test_nanoseconds_are_a_unit(read_text: ReadText) -> None:
+    assert rows(read_text("step=1 step_time_ns=410000000\nstep=2 step_time=420000000 ns\n")) == [(1, 0.41), (2, 0.42)]
+
+
+def test_a_last_time_shorter_than_all_before_may_be_cut(read_text: ReadText) -> None:
+    log = read_text("".join(f"step={n} step_s=0.4{n}\n" for n in range(10, 40)) + "step=40 step_s=0.4\n")
+
+    assert [step for step, _ in rows(log)] == list(range(10, 40))
+    assert "truncated_tail" in codes(log.notes)

@@ -89,3 +89,48 @@ def test_a_counter_from_zero_is_kept_and_said(read_text: ReadText) -> None:
 
     assert rows(log) == [(0, 0.4), (1, 0.401), (2, 0.402)]
     assert codes(log.notes) == ["zero_based"]
+
+
+def test_a_step_out_of_order_is_no_resumed_run(read_text: ReadText) -> None:
+    log = read_text(lines([1, 2, 3, 4, 5, 1, 7, 8, 9, 10]))
+
+    assert [step for step, _ in rows(log)] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+    assert rows(log)[0] == (1, 0.4)
+    assert log.errors == ("out_of_order:6: it stands between the steps 5 and 7: `step 1: 0.405 s`",)
+    assert log.attempts == 1
+
+
+def test_a_number_made_of_two_is_out_of_order_also_where_a_run_was_resumed(read_text: ReadText) -> None:
+    log = read_text(lines([7, 8, 9, 10, 11, 12, 1211, 12, 13, 14]))
+
+    assert [step for step, _ in rows(log)] == [7, 8, 9, 10, 11, 12, 13, 14]
+    assert codes(log.errors) == ["out_of_order:7"]
+
+
+def test_a_row_that_lost_its_rank_is_an_error(read_text: ReadText) -> None:
+    text = "".join(f"rank={rank} step={n} step_ms=40{n}\n" for n in range(1, 9) for rank in (0, 1))
+
+    log = read_text(text + "=1 step=9 step_ms=409\n")
+
+    assert sorted(set(log.frame["rank"])) == [0, 1]
+    assert log.errors[0].startswith("out_of_order:17: it does not say its rank")
+
+
+def test_a_difference_over_missing_steps_is_a_mean_and_left_out(read_text: ReadText) -> None:
+    steps = [1, 2, 3, 4, 5, 8, 9, 10, 11]
+
+    log = read_text("".join(f'{{"step": {n}, "elapsed_s": {n / 2}}}\n' for n in steps))
+
+    assert rows(log) == [(n, 0.5) for n in (2, 3, 4, 5, 9, 10, 11)]
+    assert "clock_gaps: 1 differences over missing steps were left out, they are means (steps 8)" in log.notes
+
+
+def test_two_records_say_nothing_of_how_far_records_are_apart(read_text: ReadText) -> None:
+    assert codes(read_text("step=1 step_s=0.5\nstep=7 step_s=0.4\n").notes) == []
+
+
+def test_a_step_below_zero_is_dropped_and_said(read_text: ReadText) -> None:
+    log = read_text('{"step": -1, "step_s": 0.5}\n{"step": 0, "step_s": 0.4}\n')
+
+    assert rows(log) == [(0, 0.4)]
+    assert "bad_step" in codes(log.notes)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from interlace.steplog import StepLog, Unit
 
 HELP = """\
-usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us] [window=FIRST:LAST] [--json]
+usage: interlace steps FILE [reader=NAME] [pattern=REGEX] [unit=s|ms|us|ns] [window=FIRST:LAST] [--json]
 
 Show which step times stand in a training log, how they were recognised, and what had to be left out.
 FILE is a log, an event file of TensorBoard, a W&B run, fairchem's benchmark_results.pkl; or a folder: the recorder's

@@ -15,12 +15,14 @@ import pandas as pd
 
 from interlace.steplog.gaps import kind_of, note_gaps, note_kind
 from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
+from interlace.steplog.sequence import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 SHOWN_TURNS = 4
 MAX_STEP = 2**53
+_NEARLY_ALL = 0.7
 
 
 def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | None = None) -> StepLog | None:
@@ -29,6 +31,7 @@ def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | N
     _note_non_finite_extras(parsed.rows, remarks)
     ordered = sorted(parsed.rows, key=lambda row: row.line)
     ordered = _without_epochs(ordered, remarks)
+    ordered = in_order(ordered, _by_rank(ordered), remarks)
     rows = _numbered(_usable(_from_clock(ordered, remarks), remarks), remarks)
     if not rows:
         return None
@@ -103,13 +106,26 @@ def _from_clock(rows: list[Row], remarks: Remarks) -> list[Row]:
     if not _is_clock(rows):
         return rows
     remarks.note("from_clock", "step times are differences of the cumulative clock; the first record has none")
-    timed = []
+    timed, over_gaps = [], []
     for of_rank in _by_rank(rows).values():
+        usual = _usual_gap(of_rank)
         for before, row in pairwise(of_rank):
             steps = _step(row) - _step(before) if row.step is not None else 1
-            if steps > 0:
+            if usual and steps > usual:
+                over_gaps.append(row)
+            elif steps > 0:
                 timed.append(row._replace(step_s=round((row.end_s - before.end_s) / steps, 9)))
+    if over_gaps:
+        text = f"{len(over_gaps)} differences over missing steps were left out, they are means{_at(over_gaps)}"
+        remarks.note("clock_gaps", text)
     return sorted(timed, key=lambda row: row.line)
+
+
+def _usual_gap(rows: list[Row]) -> int | None:
+    """Return the distance of nearly all records of a rank, None where there is no such distance."""
+    gaps = Counter(_step(b) - _step(a) for a, b in pairwise(rows) if b.step is not None)
+    usual, times = gaps.most_common(1)[0] if gaps else (0, 0)
+    return usual if times > _NEARLY_ALL * gaps.total() else None
 
 
 def _is_clock(rows: list[Row]) -> bool:
@@ -118,14 +134,15 @@ def _is_clock(rows: list[Row]) -> bool:
 
 
 def _usable(rows: list[Row], remarks: Remarks) -> list[Row]:
-    huge = [row for row in rows if max(_step(row), row.rank) > MAX_STEP]
-    if huge:
-        remarks.note("bad_step", f"{len(huge)} rows have a step or rank above {MAX_STEP} and were dropped")
-    numbered = [row for row in rows if max(_step(row), row.rank) <= MAX_STEP]
-    broken = [row for row in numbered if not math.isfinite(row.step_s)]
+    odd = [row for row in rows if max(_step(row), row.rank) > MAX_STEP or (row.step is not None and row.step < 0)]
+    if odd:
+        remarks.note("bad_step", f"{len(odd)} rows have a step below 0, or a step or rank above {MAX_STEP}: dropped")
+        dropped = {id(row) for row in odd}
+        rows = [row for row in rows if id(row) not in dropped]
+    broken = [row for row in rows if not math.isfinite(row.step_s)]
     if broken:
         remarks.note("non_finite_step_s", f"{len(broken)} rows without a finite step time dropped{_at(broken)}")
-    finite = [row for row in numbered if math.isfinite(row.step_s)]
+    finite = [row for row in rows if math.isfinite(row.step_s)]
     negative = [row for row in finite if row.step_s <= 0]
     if negative:
         remarks.note("not_positive_step_s", f"{len(negative)} rows with a time of zero or less dropped{_at(negative)}")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from interlace.steplog.model import Row, shorten
 from interlace.steplog.numbers import parse_count
+from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,8 +42,13 @@ _OTHER_WORK = re.compile(
 )
 _COUNTS_EPOCHS = re.compile(r"(?:train\w*\s)?epochs?\Z", re.IGNORECASE)
 _OTHER_UNITS = frozenset(
-    {"epoch", "epochs", "B", "iB", "examples", "files", "file", "shards", "tokens", "token", "tok", "rows", "ex"}
+    (
+        *("epoch", "epochs", "B", "iB", "files", "file", "shards", "tokens", "token", "tok", "rows"),
+        *("ex", "examples", "example", "samples", "sample", "img", "imgs", "image", "images", "seq", "seqs"),
+        *("sequences", "frames", "frame", "videos", "clips", "graphs", "atoms", "docs", "items", "item"),
+    )
 )
+"""What else than steps a bar may count: the seconds of a sample are no step's."""
 _TRAINING = re.compile(r"train|epoch|step|iter|optim|tuning", re.IGNORECASE)
 LONGEST_NAME = 80
 _OTHER_RATE = 0.02
@@ -76,6 +82,8 @@ def bars_in(text: str, line: int = 0) -> Iterator[Bar]:
         return
     end = 0
     for match in _BAR.finditer(text):
+        if LOST in match[0]:
+            continue
         before = text[end : match.start()]
         end = match.end()
         name = _RANK.sub("", before)[-LONGEST_NAME:].rpartition("]")[2].strip(" :\t")

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from interlace.steplog.facts import facts_in
 from interlace.steplog.fields import Rows, counted, layout_of
 from interlace.steplog.model import Options, Parsed, Remarks, shorten
+from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 LONGEST_ROW_CHARS = 100_000  # below the limit of the csv module
+_LOOKED_AT = 20
+_NEARLY_ALL = 0.8
+_DECIMALS = re.compile(r"[+-]?\d*(?:[.,](\d*))?(?:[eE][+-]?\d+)?")
 _DELIMITERS = ",;\t|"
 _NAME = re.compile(r"[A-Za-z_][\w ./()\[\]%-]*")
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
@@ -89,15 +94,16 @@ class _Table:
         self._names: list[str] = []
         self._kept: list[tuple[list[str], Record]] = []
         self._odd: Record | None = None
+        self._broken = False
 
     def rows(self, records: Iterable[Record]) -> Iterator[tuple[list[str], list[str], Record]]:
         """Yield names, cells and record of each row."""
         for record in records:
             if record.text.strip() and not record.text.startswith("#"):
                 self._take(record)
-        if self._odd:
-            text = f"the last row is cut and was dropped: `{shorten(self._odd.text, 60)}`"
-            self._remarks.note("truncated_tail", text)
+        self._judge_last()
+        if self._broken:
+            self._refuse_unlike()
         decimal_comma = self._delimiter == ";" and _uses_decimal_comma(cells for cells, _ in self._kept)
         if decimal_comma:
             text = "the table is separated by ; and its commas are decimal marks"
@@ -112,19 +118,58 @@ class _Table:
             return
         if self._odd:
             self._remarks.error("corrupt_line", self._odd.line, self._odd.text, f"not {len(self._names)} cells")
-            self._odd = None
+            self._odd, self._broken = None, True
+        if LOST in record.text:
+            self._remarks.error("corrupt_line", record.line, record.text, "bytes of it are lost")
+            self._broken = True
+            return
         cells = _cells(record.text, self._delimiter)
         if cells == self._names:
             self._remarks.note("repeated_header", f"the header stands again in line {record.line}: appended log")
-        elif len(cells) != len(self._names) or (not record.ended and _may_be_cut(cells, self._kept)):
+        elif len(cells) != len(self._names) or (not record.ended and self._may_be_cut(cells)):
             self._odd = record
         else:
             self._kept.append((cells, record))
 
+    def _may_be_cut(self, cells: list[str]) -> bool:
+        """Whether the last cell of a row without line end is shorter than those above it."""
+        lengths = [len(row[-1]) for row, _ in self._kept[-_LOOKED_AT:]]
+        if not lengths:
+            return False
+        return len(cells[-1]) < (
+            max(lengths) if layout_of(tuple(self._names)).time == self._names[-1] else min(lengths)
+        )
 
-def _may_be_cut(cells: list[str], kept: list[tuple[list[str], Record]]) -> bool:
-    """Whether the last cell of a row without line end is shorter than any above it."""
-    return bool(kept) and len(cells[-1]) < min(len(row[-1]) for row, _ in kept[-20:])
+    def _judge_last(self) -> None:
+        """Drop a last row that is cut: it has no end, or its time stands last and is shorter than all before."""
+        lengths = {len(row[-1]) for row, _ in self._kept[-_LOOKED_AT - 1 : -1]}
+        if not self._odd and len(self._kept) > _LOOKED_AT and len(lengths) == 1:
+            cells, record = self._kept[-1]
+            if len(cells[-1]) < lengths.pop() and layout_of(tuple(self._names)).time == self._names[-1]:
+                self._odd = record
+                self._kept.pop()
+        if self._odd:
+            text = f"the last row is cut and was dropped: `{shorten(self._odd.text, 60)}`"
+            self._remarks.note("truncated_tail", text)
+
+    def _refuse_unlike(self) -> None:
+        """In a table with broken rows, refuse those with a cell unlike nearly all of its column: two rows in one."""
+        columns = list(zip(*([_form(cell) for cell in cells] for cells, _ in self._kept), strict=True))
+        odd: set[int] = set()
+        for forms in columns:
+            usual, times = Counter(forms).most_common(1)[0]
+            if times < len(forms) and times >= _NEARLY_ALL * len(forms):
+                odd |= {n for n, form in enumerate(forms) if form != usual}
+        for n in sorted(odd):
+            record = self._kept[n][1]
+            self._remarks.error("corrupt_line", record.line, record.text, "unlike the other rows, and rows are broken")
+        self._kept = [kept for n, kept in enumerate(self._kept) if n not in odd]
+
+
+def _form(cell: str) -> tuple[bool, bool, int]:
+    """Return whether a cell is empty, has a zero in front, and how many decimals it has."""
+    number = _DECIMALS.fullmatch(cell)
+    return not cell, cell[:1] == "0" and cell[1:2].isdigit(), len(number[1] or "") if number else -1
 
 
 def _uses_decimal_comma(rows: Iterable[list[str]]) -> bool:

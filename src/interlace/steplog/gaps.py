@@ -11,6 +11,9 @@ from interlace.steplog.model import Kind, Parsed, Remarks, Row, listed
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_NO_RULE = 2
+"""So few records have one distance, which says nothing: the others may be broken lines."""
+
 SAID: dict[Kind, str] = {
     "mean": "interval_means: each value is a mean over the steps since the one before, not one step's time",
     "smoothed": "smoothed: each value is a running average, not one step's time; single slow steps are hidden,"
@@ -30,6 +33,8 @@ def note_kind(kind: Kind, steps: int, gap: int, remarks: Remarks) -> None:
     """Say what a value is, and how far records are apart."""
     if kind in SAID and steps > 1:
         remarks.notes.append(SAID[kind])
+    elif gap > 1 and steps <= _NO_RULE:
+        return
     elif gap > 1 and kind == "single":
         remarks.note(
             "every_n_steps", f"a record every {gap} steps: the time of one step each, the others are not there"

@@ -12,12 +12,11 @@ result reads like the other records; a value that may be cut is an error, never 
 
 from __future__ import annotations
 
-import re
-from collections import deque
-from itertools import pairwise
+from collections import Counter, deque
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from interlace.steplog.model import shorten
+from interlace.steplog.model import listed, shorten
+from interlace.steplog.starts import Starts
 from interlace.steplog.text import Record
 
 if TYPE_CHECKING:
@@ -28,13 +27,14 @@ if TYPE_CHECKING:
 WAIT_RECORDS = 8
 """How many records later the rest of a cut one may come."""
 
-_USUAL = 5
-"""So many records say how a record usually ends."""
+LEARN_RECORDS = 4096
+"""So many lines are kept at most until it is known how records begin."""
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_CUT_NUMBER = re.compile(r"\d\.$")
-_OPEN = frozenset("=:,;|/([{<\"'-.#@&?")
+_USUAL = 5
+"""So many records say how a record usually begins and ends."""
+
+_SURE = 20
+"""After so many times of one width, a last one that is shorter is a cut one."""
 
 
 class Ending(NamedTuple):
@@ -47,12 +47,14 @@ class Ending(NamedTuple):
     at_end: bool
 
 
-class _Cut(NamedTuple):
+class _Cut:
     """A record that waits for its rest since record number `seen`; `sure`: it is cut beyond doubt."""
 
-    record: Record
-    seen: int
-    sure: bool = True
+    def __init__(self, record: Record, seen: int, *, sure: bool = True) -> None:
+        self.record = record
+        self.seen = seen
+        self.sure = sure
+        self.settled: list[Record] | None = None
 
 
 EndingOf: TypeAlias = "Callable[[str], Ending | None]"
@@ -65,10 +67,10 @@ def width_of(number: str) -> int:
 
 
 def untangle(records: Iterable[Record], ending: EndingOf, remarks: Remarks) -> Iterator[Record]:
-    """Yield records that belong to one rank each; `ending` says how the last time in a text is printed.
+    """Yield records that belong to one rank each, in the log's order; `ending` says how its last time is printed.
 
-    Adds the note `interleaved_lines`, the note `truncated_tail` for a last line that was cut, and the error
-    `torn_record` for a record whose rest was never found.
+    Adds the notes `interleaved_lines` and `joined_records`, the note `truncated_tail` for a last line that was cut,
+    and the error `torn_record` for a record whose rest was never found.
     """
     knot = _Knot(ending, remarks)
     for record in records:
@@ -77,57 +79,114 @@ def untangle(records: Iterable[Record], ending: EndingOf, remarks: Remarks) -> I
 
 
 class _Knot:
-    """What is known while the records go by: how they begin, how times are printed, which records are cut."""
+    """What is known while the records go by: how they begin, how times are printed, which records are cut.
+
+    What comes behind a cut record is held back until that one is settled, so that the order stays.
+    """
 
     def __init__(self, ending: EndingOf, remarks: Remarks) -> None:
         self._ending = ending
         self._remarks = remarks
-        self._starts: _Starts | None = None
-        self._widths: set[int] = set()
-        self._cut: deque[_Cut] = deque()
+        self._starts: Starts | None = None
+        self._learning: list[Record] | None = []
+        self._examples: list[str] = []
+        self._widths: Counter[int] = Counter()
+        self._cut: list[_Cut] = []
+        self._held: deque[Record | _Cut] = deque()
         self._seen = self._glued = self._timed = self._end_in_time = 0
+        self._joined_at: list[int] = []
 
     def take(self, record: Record) -> Iterator[Record]:
         """Yield what this record completes, and it itself unless it is the rest of a cut one."""
-        self._seen += 1
-        while self._cut and self._seen - self._cut[0].seen > WAIT_RECORDS:
-            yield from self._give_up(self._cut.popleft())
-        if self._starts is None and self._ending(record.text):
-            self._starts = _Starts.learn(record.text)
-        if self._cut and (joined := self._joined(record)):
-            yield joined
+        if self._learning is None:
+            yield from self._take(record)
             return
+        self._learning.append(record)
+        if self._ending(record.text):
+            self._examples.append(record.text)
+        if len(self._examples) == _USUAL or len(self._learning) == LEARN_RECORDS:
+            yield from self._learnt()
+
+    def finish(self) -> Iterator[Record]:
+        """Yield the cut records that are whole all the same, and say what was found."""
+        if self._learning is not None:
+            yield from self._learnt()
+        self._judge_last()
+        for cut in list(self._cut):
+            self._give_up(cut)
+        yield from self._flush()
+        if self._glued:
+            text = f"{self._glued} lines hold records of several ranks; they were taken apart"
+            self._remarks.note("interleaved_lines", text)
+        if self._joined_at:
+            text = f"{len(self._joined_at)} records were put together from two pieces that stood apart"
+            self._remarks.note("joined_records", f"{text} (lines {listed(self._joined_at)})")
+
+    def _learnt(self) -> Iterator[Record]:
+        """Read what was kept back while it was not known how records begin."""
+        waiting, self._learning = self._learning or [], None
+        self._starts = Starts.learn(self._examples)
+        for record in waiting:
+            yield from self._take(record)
+
+    def _take(self, record: Record) -> Iterator[Record]:
+        self._seen += 1
+        if self._cut:
+            for cut in [cut for cut in self._cut if self._seen - cut.seen > WAIT_RECORDS]:
+                self._give_up(cut)
+            if self._joined(record):
+                yield from self._flush()
+                return
         parts = self._starts.split(record.text) if self._starts else [record.text]
         self._glued += len(parts) > 1
         for part in parts[:-1]:
             if self._starts and self._starts.begins(part):
-                self._cut.append(_Cut(Record(part, record.line), self._seen))
+                self._wait(_Cut(Record(part, record.line), self._seen))
             else:
-                yield Record(part, record.line)
-        yield from self._whole(record._replace(text=parts[-1]))
+                self._held.append(Record(part, record.line))
+        whole = self._whole(record._replace(text=parts[-1]) if len(parts) > 1 else record)
+        if whole and not self._held:
+            yield whole
+            return
+        if whole:
+            self._held.append(whole)
+        yield from self._flush()
 
-    def finish(self) -> Iterator[Record]:
-        """Yield the cut records that are whole all the same, and say what was found."""
-        for cut in self._cut:
-            yield from self._give_up(cut)
-        if self._glued:
-            text = f"{self._glued} lines hold records of several ranks; they were taken apart"
-            self._remarks.note("interleaved_lines", text)
+    def _flush(self) -> Iterator[Record]:
+        """Yield what no cut record stands before any more."""
+        while self._held:
+            first = self._held[0]
+            if isinstance(first, Record):
+                yield first
+            elif first.settled is None:
+                return
+            else:
+                yield from first.settled
+            self._held.popleft()
 
-    def _whole(self, record: Record) -> Iterator[Record]:
+    def _wait(self, cut: _Cut) -> None:
+        self._cut.append(cut)
+        self._held.append(cut)
+
+    def _settle(self, cut: _Cut, *records: Record) -> None:
+        cut.settled = list(records)
+        self._cut.remove(cut)
+
+    def _whole(self, record: Record) -> Record | None:
+        """Return a record that is whole; None where it has to wait, or is cut and dropped."""
         how = self._ending(record.text)
         if how and how.at_end and not record.ended and not record.goes_on and not self._long_enough(how):
             shown = shorten(record.text[-80:])
             self._remarks.note("truncated_tail", f"the last line has no end, its time may be cut: `{shown}`")
-            return
+            return None
         if how and record.ended and self._looks_cut(how, record.text):
-            self._cut.append(_Cut(record, self._seen, sure=not self._end_in_time))
-            return
+            self._wait(_Cut(record, self._seen, sure=not self._end_in_time))
+            return None
         if how:
-            self._widths.add(how.width)
+            self._widths[how.width] += 1
             self._timed += 1
             self._end_in_time += how.at_end
-        yield record
+        return record
 
     def _looks_cut(self, how: Ending, text: str) -> bool:
         """Whether a line ends in a time as no other does: another rank's line end may have come in between."""
@@ -142,15 +201,26 @@ class _Knot:
             return not self._widths or how.width in self._widths
         return 0 < how.width >= max(self._widths)
 
-    def _joined(self, record: Record) -> Record | None:
+    def _judge_last(self) -> None:
+        """Drop a last record whose time is shorter than all before: a kill cut it, and something ended its line."""
+        if not self._cut or self._cut[-1].sure or self._timed < _SURE or self._held[-1] is not self._cut[-1]:
+            return
+        shown = shorten(self._cut[-1].record.text[-80:])
+        self._remarks.note("truncated_tail", f"the last time is shorter than all before, it may be cut: `{shown}`")
+        self._settle(self._cut[-1])
+
+    def _joined(self, record: Record) -> bool:
         """Join a record that begins like none with the one cut record that it completes."""
         if self._starts and self._starts.begins(record.text):
-            return None
+            return False
         fitting = [cut for cut in self._cut if self._completes(cut, record.text)]
         if not fitting or (len(fitting) > 1 and record.text.strip()):
-            return None
-        self._cut.remove(fitting[0])
-        return fitting[0].record._replace(text=fitting[0].record.text + record.text)
+            return False
+        cut = fitting[0]
+        if record.text.strip():
+            self._joined_at.append(cut.record.line)
+        self._settle(cut, cut.record._replace(text=cut.record.text + record.text))
+        return True
 
     def _completes(self, waiting: _Cut, rest: str) -> bool:
         cut = waiting.record.text
@@ -163,58 +233,14 @@ class _Knot:
             return how.width in self._widths
         return rest.strip().isdecimal() or not rest.strip()
 
-    def _give_up(self, cut: _Cut) -> Iterator[Record]:
-        """Yield a cut record whose rest did not come, if its time is whole all the same."""
+    def _give_up(self, cut: _Cut) -> None:
+        """Take a cut record whose rest did not come, if its time is whole all the same."""
         record, how = cut.record, self._ending(cut.record.text)
         if how and not cut.sure:  # times are printed shorter where they end in zeros
-            self._widths.add(how.width)
-        if how and (not cut.sure or not how.at_end or self._widths == {how.width}):
-            yield record
-        else:
-            why = "another rank wrote into it and its rest is not there"
-            self._remarks.error("torn_record", record.line, record.text, why)
-
-
-class _Starts:
-    """Where records begin, learned from one of them."""
-
-    def __init__(self, pattern: re.Pattern[str], words: set[str]) -> None:
-        self.pattern = pattern
-        self.words = words
-
-    @classmethod
-    def learn(cls, text: str) -> _Starts | None:
-        """Learn from a record how records begin: with a date, or with the same first word."""
-        words = set(_WORD.findall(text))
-        if _DATE.match(text.lstrip()):
-            return cls(_DATE, words)
-        first = re.match(r"\s*([^\s=:]+(?:\s?[=:]|(?=\s)))", text)
-        if not first or not re.search(r"[A-Za-z]{2}", first[1]):
-            return None
-        token = re.sub(r"\d+", r"\\d+", re.escape(first[1]))
-        return cls(re.compile(token if first[1][-1] in "=:]" else token + r"\b"), words)
-
-    def begins(self, text: str) -> bool:
-        return bool(self.pattern.match(text.lstrip()))
-
-    def fit(self, cut: str, rest: str) -> bool:
-        """Whether the word that a rest goes on with is one that records have."""
-        joint = re.search(r"[A-Za-z_]\w*$", cut)
-        return joint is None or (_WORD.match(joint[0] + rest) or [""])[0] in self.words
-
-    def split(self, text: str) -> list[str]:
-        """Cut a line where a record begins in the middle of it, without a space before."""
-        cuts = [0, *(m.start() for m in self.pattern.finditer(text) if self._glued(text, m)), len(text)]
-        return [text[a:b] for a, b in pairwise(cuts)]
-
-    def _glued(self, text: str, match: re.Match[str]) -> bool:
-        start = match.start()
-        if start == 0 or text[start - 1].isspace():
-            return False
-        if text[start - 1] in _OPEN:
-            return bool(_CUT_NUMBER.search(text[:start]))
-        if not (text[start - 1].isalpha() or text[start - 1] == "_") or not match[0][0].isalpha():
-            return True
-        word = re.search(r"\w+$", text[:start])
-        whole = (word[0] if word else "") + (_WORD.match(match[0]) or [""])[0]
-        return whole not in self.words and whole.split("_")[0] not in {"local", "node", "global", "group"}
+            self._widths[how.width] += 1
+        if how and (not cut.sure or not how.at_end or set(self._widths) == {how.width}):
+            self._settle(cut, record)
+            return
+        why = "another rank wrote into it and its rest is not there"
+        self._remarks.error("torn_record", record.line, record.text, why)
+        self._settle(cut)

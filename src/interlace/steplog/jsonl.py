@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from interlace.steplog.facts import facts_in
 from interlace.steplog.fields import Rows, counted, flat, layout_of
-from interlace.steplog.model import Options, Parsed, Remarks, shorten
+from interlace.steplog.interleaved import WAIT_RECORDS
+from interlace.steplog.model import Options, Parsed, Remarks, listed, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 _LOOKED_AT = 50
+_MOST_LOST = 1000
+_MOST_TRIES = 32
 _decoder = json.JSONDecoder()
 
 
@@ -57,27 +60,25 @@ class JsonlReader:
         """Read all objects of all lines."""
         remarks = Remarks()
         rows = Rows(options, remarks)
-        broken: Record | None = None
+        broken = _Broken(remarks)
         glued = 0
         for record in records:
             if not record.text.strip():
                 continue
-            if broken:  # something follows, so it was not the torn end
-                remarks.error("corrupt_line", broken.line, broken.text)
-                broken = None
             try:
                 values = values_of(record.text)
             except NotJsonError:
-                broken = record
+                broken.take(record)
                 continue
-            glued += len(values) > 1
-            for value in values:
-                if isinstance(value, dict):
-                    rows.add(flat(value), record.line, record.text)
-                else:
-                    remarks.error("not_an_object", record.line, record.text)
-        if broken:
-            note_tail(broken, remarks)
+            broken.last = None
+            if len(values) > 1:
+                glued += 1
+            elif not broken.usual and isinstance(values[0], dict):
+                broken.usual = set(values[0])
+            _add(values, record, rows, remarks)
+        for record, values in broken.joined:
+            _add(values, record, rows, remarks)
+        broken.say()
         if glued:
             remarks.note("interleaved_lines", f"{glued} lines hold several objects; all of them were read")
         return rows.parsed()
@@ -86,6 +87,96 @@ class JsonlReader:
         """Return a function that lists the ranks and steps of a line."""
         del options
         return lambda text: [pair for fields in _objects(text) for pair in counted(fields)]
+
+
+def _add(values: list[Any], record: Record, rows: Rows, remarks: Remarks) -> None:
+    for value in values:
+        if not isinstance(value, dict):
+            remarks.error("not_an_object", record.line, record.text)
+        elif len(values) == 1 and record.text.count('":') > len(value) and (key := _doubled(record.text, value)):
+            remarks.error("doubled_key", record.line, record.text, f"`{key}` stands twice in one object")
+        else:
+            rows.add(flat(value), record.line, record.text)
+
+
+def _doubled(text: str, fields: dict[str, Any]) -> str | None:
+    """Return the step or time that stands twice in an object: its begin is of one record, its end of another."""
+    layout = layout_of(tuple(fields))
+    names = [name for name in (layout.step, layout.time) if name and text.count(f'"{name}"') > 1]
+    if not names:
+        return None
+    pairs = json.loads(text, object_pairs_hook=list)
+    found = [key for key, _ in pairs]
+    return next((name for name in names if found.count(name) > 1), None)
+
+
+class _Broken:
+    """The lines that are no JSON: torn ends, corrupt lines, and two writers' objects that stand in one another.
+
+    An object that another one has parted is joined only where its rest follows, nothing else fits, and the
+    result has the keys of the other objects.
+    """
+
+    def __init__(self, remarks: Remarks) -> None:
+        self.remarks = remarks
+        self.joined: list[tuple[Record, list[Any]]] = []
+        self.usual: set[str] = set()
+        self.last: Record | None = None
+        self._lost: list[Record] = []
+        self._open: list[tuple[Record, str, list[Any]]] = []
+        self._together = 0
+
+    def take(self, record: Record) -> None:
+        """Take in a line that is no JSON: the begin of an object, or the rest of one."""
+        self.last = record
+        far = [one for one in self._open if record.line - one[0].line > WAIT_RECORDS]
+        self._lost += [one[0] for one in far]
+        self._open = [one for one in self._open if one not in far]
+        fitting = [one for one in self._open if self._ends(one[1], record.text)]
+        if len(fitting) == 1:
+            first, head, inside = fitting[0]
+            self._open.remove(fitting[0])
+            self.joined.append((first._replace(text=head + record.text), values_of(head + record.text)))
+            self.joined += [(first._replace(text=first.text[len(head) :]), inside)] if inside else []
+            self._together += 1
+        elif record.text.lstrip().startswith("{"):
+            head, inside = _parted(record.text)
+            self._open.append((record, head, inside))
+        elif len(self._lost) < _MOST_LOST:
+            self._lost.append(record)
+        else:
+            self.remarks.error("corrupt_line", record.line, record.text)
+
+    def _ends(self, head: str, rest: str) -> bool:
+        values = _objects(head + rest)
+        return len(values) == 1 and set(values[0]) == self.usual
+
+    def say(self) -> None:
+        """Say what was joined, what was cut by a kill and what is corrupt."""
+        remarks = self.remarks
+        for record in sorted([*self._lost, *(one[0] for one in self._open)], key=lambda record: record.line):
+            if record is self.last:
+                note_tail(record, remarks)
+            else:
+                remarks.error("corrupt_line", record.line, record.text)
+        remarks.sort_errors()
+        if self._together:
+            text = f"{self._together} objects were put together from two pieces that stood apart"
+            remarks.note("joined_records", f"{text} (lines {listed(record.line for record, _ in self.joined)})")
+
+
+def _parted(text: str) -> tuple[str, list[Any]]:
+    """Return a line's begin and the whole objects behind it, none where there are none."""
+    at = 0
+    for _ in range(_MOST_TRIES):
+        at = text.find("{", at + 1)
+        if at < 0:
+            break
+        try:
+            return text[:at], values_of(text[at:])
+        except NotJsonError:
+            continue
+    return text, []
 
 
 def values_of(text: str) -> list[Any]:

@@ -35,7 +35,9 @@ from interlace.steplog.keyvalue_tokens import (
     times_in,
 )
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
-from interlace.steplog.numbers import parse_duration
+from interlace.steplog.numbers import MALFORMED, parse_duration
+from interlace.steplog.shapes import Shapes
+from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 KEPT_CHARS = 4096
+_CUT_IN_FRONT = re.compile(r"0\d")
 _DOCUMENT = re.compile(r"\s*[\[{]\s*\n")
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
 
@@ -75,15 +78,18 @@ class KeyValueReader:
             text = carried + record.text
             carried = ""
             if state.is_other(text):
+                state.shapes.between(text)
                 continue
             found = list(records_in(text, named=named))
+            if not any("time" in one.tokens for one in found):
+                state.shapes.between(text)
             if record.goes_on and found:
                 carried = text[found[-1].start :][-KEPT_CHARS:]
                 text, found = text[: found[-1].start], found[:-1]
             # What stands before the first record (a date, the epoch, the loss) belongs to it.
             starts = [0, *(f.start for f in found[1:]), len(text)]
             for n, this in enumerate(found):
-                state.add(this, text[starts[n] : starts[n + 1]], record)
+                state.add(this, text[starts[n] : starts[n + 1]], record, starts[n])
         return state.parsed()
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
@@ -114,7 +120,9 @@ class _State:
         self.options = options
         self.remarks = remarks
         self.rows: list[Row] = []
-        self.mixed: dict[int, str] = {}
+        self.doubtful: dict[int, tuple[str, str]] = {}
+        self.shapes = Shapes()
+        self.last_step: dict[int, int] = {}
         self.first = self.last = ""
         self.world_size: int | None = None
         self.bare: str | None = None
@@ -131,18 +139,22 @@ class _State:
             return True
         return False
 
-    def add(self, found: Found, text: str, record: Record) -> None:
-        """Take one record in."""
+    def add(self, found: Found, text: str, record: Record, offset: int) -> None:
+        """Take one record in; `text` begins at `offset` of the line."""
         time = found.tokens.get("time")
         if time is None:
+            return
+        if LOST in text and LOST in text[: max(token.end for token in found.tokens.values()) - offset]:
+            self.remarks.error("torn_record", record.line, text, "bytes of it are lost")
             return
         if NO_VALUE.fullmatch(time.text):
             self.without_value += 1
             return
         unit = (time.unit and time.unit.unit) or self.options.unit
         number = parse_duration(time.text, unit)
-        if number.value is None:
-            self.remarks.error(str(number.warning), record.line, text, f"`{time.text}` cannot be read as a time")
+        if number.value is None or _CUT_IN_FRONT.match(time.text):
+            why = f"`{time.text}` cannot be read as a time"
+            self.remarks.error(number.warning or MALFORMED, record.line, text, why)
             return
         if time.unit and time.unit.unit is None and not has_unit(time.text):
             self.bare = time.key
@@ -152,16 +164,24 @@ class _State:
             return
         step = step_of(found.tokens)
         self.rounded += step_token is not None and step is None
+        rank = rank_of(found.tokens)
+        if not (record.ended or record.goes_on) and self._may_be_cut(found, len(record.text), rank, step):
+            self.remarks.note("truncated_tail", f"the last line is cut and was dropped: `{shorten(text[-80:])}`")
+            return
+        self.last_step[rank] = -1 if step is None else step
         if found.mixed:
-            self.mixed[len(self.rows)] = text
+            self.doubtful[len(self.rows)] = text, "two records in one, whose time it is cannot be said"
+        elif time.text.endswith(".") and not text[time.end - offset :].strip():
+            self.doubtful[len(self.rows)] = text, f"`{time.text}` is cut"
         extra = extras_in(text, {t.key for t in found.tokens.values()})
-        self.rows.append(Row(step, number.value, rank_of(found.tokens), extra=extra or None, line=record.line))
+        self.shapes.seen(text, len(self.rows), text, width_of(time.text))
+        self.rows.append(Row(step, number.value, rank, extra=extra or None, line=record.line))
         self.first, self.last = self.first or record.text, record.text
 
     def parsed(self) -> Parsed:
         """Return the rows and what has to be said about them."""
         note = self.remarks.note
-        self._refuse_mixed()
+        self._refuse_doubtful()
         if self.bare:
             note("unit_assumed", f"`{self.bare}` has no unit: taken as {self.options.unit}, as asked")
         if self.not_training:
@@ -178,14 +198,24 @@ class _State:
         started, finished = unix_s_in(self.first), unix_s_in(self.last)
         return Parsed(self.rows, self.remarks, self.world_size, started_at=started, finished_at=finished)
 
-    def _refuse_mixed(self) -> None:
-        """Refuse records with two steps or ranks in front of their time, unless this log's records are like that."""
-        if 2 * len(self.mixed) >= len(self.rows):
-            return
-        for n, text in self.mixed.items():
-            why = "two records in one, whose time it is cannot be said"
-            self.remarks.error("torn_record", self.rows[n].line, text, why)
-        self.rows = [row for n, row in enumerate(self.rows) if n not in self.mixed]
+    def _may_be_cut(self, found: Found, end: int, rank: int, step: int | None) -> bool:
+        """Whether the last line ends in its step or rank, and not in one that goes on as before."""
+        if not any(token.end == end for token in found.tokens.values() if token.kind != "time"):
+            return False
+        return step is None or rank not in self.last_step or step <= self.last_step[rank]
+
+    def _refuse_doubtful(self) -> None:
+        """Refuse doubtful records, unless most of this log's are like that; where writers mix, those like no other."""
+        doubtful = self.doubtful if 2 * len(self.doubtful) < len(self.rows) else {}
+        if self.remarks.tangled() or self.shapes.rests():
+            why = "it reads like no other record, another rank may have written into it"
+            doubtful = {row: (text, why) for row, text in self.shapes.odd()} | doubtful
+        for n, (text, why) in doubtful.items():
+            if n == len(self.rows) - 1 and why.endswith("is cut"):
+                self.remarks.note("truncated_tail", f"the last time is cut and was dropped: `{shorten(text[-80:])}`")
+            else:
+                self.remarks.error("torn_record", self.rows[n].line, text, why)
+        self.rows = [row for n, row in enumerate(self.rows) if n not in doubtful]
 
 
 def _ending(text: str, *, named: bool) -> Ending | None:

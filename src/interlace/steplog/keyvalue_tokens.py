@@ -20,7 +20,7 @@ _STEP_WORDS = "|".join(sorted((re.escape(key) for key in STEP_KEYS if key != "st
 _STEP = re.compile(
     r"(?<![\w./])(?<!per )(?<!total )(?<!max )(?<!warmup )(?<!last )(?<!every )(?:train/)?"
     rf"(?P<key>{_STEP_WORDS})[\"']?(?:\s*[=:#]\s*|(?<!s)\s+|(?=\[))[\"'\[]?\s*"
-    r"(?P<number>\d+(?:[,_]\d{3})*(?:\.\d+)?[kKMB]?)(?!\w|\.\d|%)",
+    r"(?P<number>\d{1,3}(?: \d{3})+(?![\w%/:.])|\d+(?:[,_]\d{3})*(?:\.\d+)?[kKMB]?)(?!\w|[.-]\d|%)",
     re.IGNORECASE,
 )
 _RANK = re.compile(
@@ -33,8 +33,13 @@ _KEY = re.compile(
     r"(?:\s?[(\[]\w+[)\]])?)(?:[\"']?\s*[=:]\s*[\"']?|\s+(?=\.?\d))",
 )
 VALUE = re.compile(
-    rf"(?P<number>{NUMBER})(?P<unit>\s?{UNITS}(?![\w=:]))?(?![\w%]|[.,:]\d|\.[A-Za-z]|\[[a-z]+\d)", re.IGNORECASE
+    rf"(?!\d{{1,3}} \d{{3}}(?![\w%/:=])|0\d)(?P<number>{NUMBER})"
+    rf"(?:(?P<unit>\s?{UNITS}(?![\w=:]))|(?! ?[\x00-\x08\x0e-\x1f\x7f\ufffd]))"
+    r"(?![\w%]|[.,:/-]\d|\.[A-Za-z]|\[[a-z]+\d)",
+    re.IGNORECASE,
 )
+"""A number with its unit. `1 234` is refused, it may be thousands; so are `09`, a range, and one beside lost bytes."""
+_SPACED = re.compile(r"\d{1,3}(?: \d{3})+\S*|\S+ ?[\x00-\x08\x0e-\x1f\x7f\ufffd]\S*")
 NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
@@ -47,9 +52,11 @@ _SPLIT = re.compile(
     re.IGNORECASE,
 )
 _VALIDATING = re.compile(
-    r"(?<![\w./=])(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|\btest(?:ing)?[\]:]",
+    r"(?<![\w./=])(?:(?:val|valid|validation|eval|evaluate|evaluation|evaluating)(?![\w./=])|test(?:ing)?[\]:]"
+    r"|(?:test(?:ing)?|infer(?:ence|ring)?|predict(?:ing|ion)?)\]?:?\s+[\[(]?(?:iter|step|batch|epoch|\d))",
     re.IGNORECASE,
 )
+_GROUPS = re.compile(r"\d{1,3}(?:[. ]\d{3})+")
 
 
 PREFIX = "[rank]:"
@@ -111,6 +118,8 @@ def _time_tokens(text: str, *, named: bool) -> Iterator[Token]:
 
 def _rest(text: str, start: int) -> str:
     """Return what stands where a value should, up to the next space."""
+    if spaced := _SPACED.match(text, start):
+        return spaced[0]
     return (text[start:].split(maxsplit=1) or [""])[0][:40]
 
 
@@ -172,6 +181,8 @@ def _order(token: Token) -> int:
 def step_of(tokens: dict[str, Token]) -> int | None:
     """Return the step number of a record; None without one, or where it is abbreviated or no whole number."""
     token = tokens.get("step")
+    if token and token.text.isdecimal():
+        return int(token.text)
     number = parse_count(token.text) if token else None
     if number is None or number.value is None or number.rounded or not number.value.is_integer():
         return None
@@ -179,9 +190,11 @@ def step_of(tokens: dict[str, Token]) -> int | None:
 
 
 def is_odd_step(text: str) -> bool:
-    """Whether a printed step is no whole number (`1.234`, which may stand for 1234)."""
+    """Whether a printed step is no whole number, or may be another (`1.234`, `1.000`, `1 000`)."""
+    if text.isdecimal():
+        return False
     value = parse_count(text).value
-    return value is None or not value.is_integer()
+    return value is None or not value.is_integer() or bool(_GROUPS.fullmatch(text))
 
 
 def rank_of(tokens: dict[str, Token]) -> int:

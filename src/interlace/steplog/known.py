@@ -49,6 +49,10 @@ _TEXTS = (
         "fairchem's TrainingBenchmarkRunner writes two runs into one log; run the two configurations apart.",
     ),
     (
+        re.compile(r"\[[\d:]+<[\d:?]+, *[\d.,]+[kM]? ?(?:img|imgs|image|images|sample|samples|seq|seqs|ex|examples)/s"),
+        "A progress bar that counts samples has no step times, and no one says here how many make a step.",
+    ),
+    (
         re.compile(r"CurrSamplesPerSec="),
         "DeepSpeed's throughput lines need `train_batch_size ... N` of its start-up output; keep the whole output.",
     ),

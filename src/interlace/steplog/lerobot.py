@@ -15,6 +15,7 @@ gives them back.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +23,7 @@ from interlace.steplog.dates import unix_s_in
 from interlace.steplog.facts import facts_in
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
 from interlace.steplog.numbers import parse_count, parse_number
+from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,6 +43,7 @@ _END = "End of training"
 _HALF_PRINTED_S = 0.0005
 _AGREE = 0.95
 _ONE_RECORD = 3
+_USUAL = 3
 
 
 class _Meters(NamedTuple):
@@ -127,7 +130,12 @@ def _pieces(record: Record) -> list[Record]:
 
 
 def _of_one_version(found: list[_Meters], remarks: Remarks) -> list[_Meters]:
-    """Refuse records without step_s where others have it: they are cut, and not of 0.6.1."""
+    """Refuse records without step_s where others have it: they are cut, and not of 0.6.1.
+
+    Where records were torn, those whose meters no other record has are refused too.
+    """
+    if remarks.torn:
+        found = _alike(found, remarks)
     if not any("step_s" in record.meters for record in found):
         return found
     for record in found:
@@ -136,9 +144,26 @@ def _of_one_version(found: list[_Meters], remarks: Remarks) -> list[_Meters]:
     return [record for record in found if "step_s" in record.meters]
 
 
+def _alike(found: list[_Meters], remarks: Remarks) -> list[_Meters]:
+    times = Counter(tuple(record.meters) for record in found)
+    if max(times.values(), default=0) < _USUAL:
+        return found
+    for record in found:
+        if times[tuple(record.meters)] == 1:
+            why = "it has other meters than all others, another writer's may be in it"
+            remarks.error("torn_record", record.line, f"step:{record.step} smpl:{record.samples}", why)
+    return [record for record in found if times[tuple(record.meters)] > 1]
+
+
 def _meters(match: re.Match[str], record: Record, remarks: Remarks) -> _Meters | None:
     values: dict[str, float] = {}
+    if LOST in match[0]:
+        remarks.error("torn_record", record.line, match[0], "bytes of it are lost")
+        return None
     for meter in _METER.finditer(match["rest"]):
+        if meter["name"] in values or meter["name"] == "smpl":
+            remarks.error("torn_record", record.line, match[0], f"{meter['name']} stands in it twice, it is two in one")
+            return None
         whole = meter["after"] or record.ended
         if not meter["after"] and meter["name"] in _TIMES and not _WHOLE_TIME.fullmatch(meter["text"]):
             whole = False

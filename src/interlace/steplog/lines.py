@@ -10,13 +10,15 @@ import math
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from interlace.steplog.dates import unix_s_in
 from interlace.steplog.facts import facts_in
 from interlace.steplog.keys import is_count
 from interlace.steplog.model import Kind, Options, Parsed, Remarks, Row, Unit, shorten
 from interlace.steplog.numbers import NUMBER, UNITS, parse_count, parse_duration, parse_number
+from interlace.steplog.shapes import Shapes
+from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,10 +33,8 @@ UNIT = UNITS
 TIMES: dict[str, Unit] = {"step_s": "s", "step_ms": "ms"}
 CLOCKS: dict[str, Unit] = {"end_s": "s", "end_ms": "ms"}
 KEPT_CHARS = 1 << 16
-_USUAL = 3
 AT = "at"
 """Among a record's groups: the date in front of it, in unix seconds."""
-_NUMBERS = re.compile(r"(?:[\d\s.,:+%()-]|(?<=\d)e(?=[-+\d])|nan|inf)+", re.IGNORECASE)
 _TAKEN = {*TIMES, *CLOCKS, "step", "rank", "unit", AT}
 _RANK = re.compile(r"\[(?:default|rank|train|trainer|worker)\s?_?(\d+)\]", re.IGNORECASE)
 
@@ -186,7 +186,7 @@ class LineReader:
             gathered.other += 1
             return
         match = self.form.record.match(piece)
-        if match is None:
+        if match is None or LOST in match[0]:
             gathered.torn(record, piece)
             return
         at = unix_s_in(before)
@@ -197,18 +197,10 @@ class LineReader:
             return
         columns = {name: value for name, value in _columns(fields, piece, self.form.pairs) if value is not None}
         row = Row(self.step_of(fields), times[0], _rank_in(fields, before), times[1], columns or None, record.line)
-        gathered.seen(_shape(match[0]), piece)
+        gathered.shapes.seen(match[0], len(gathered.rows), piece)
         gathered.rows.append(row)
         if at is not None:
             gathered.dates.append(at)
-
-
-class _Shape(NamedTuple):
-    """How many records look alike, and the first of them."""
-
-    times: int
-    row: int
-    piece: str
 
 
 class _Gathered:
@@ -219,25 +211,14 @@ class _Gathered:
         self.remarks = Remarks()
         self.header: dict[str, float] = {}
         self.dates: list[float] = []
-        self.shapes: dict[int, _Shape] = {}
+        self.shapes = Shapes()
         self.other = 0
         self.ended = False
         self.tangled = False
 
-    def seen(self, shape: int, piece: str) -> None:
-        """Count what the record that comes next looks like; one of each look is kept."""
-        before = self.shapes.get(shape)
-        self.shapes[shape] = before._replace(times=before.times + 1) if before else _Shape(1, len(self.rows), piece)
-
     def drop_odd(self) -> None:
-        """Drop records that read like no other, where ranks write into each other's lines.
-
-        A record whose middle another rank's rest has filled can still match: its begin is of one, its time of another.
-        """
-        shapes = self.shapes.values()
-        if not self.tangled or max((shape.times for shape in shapes), default=0) < _USUAL:
-            return
-        odd = {shape.row: shape.piece for shape in shapes if shape.times == 1}
+        """Drop records that read like no other, where ranks write into each other's lines."""
+        odd = dict(self.shapes.odd()) if self.tangled else {}
         for n, piece in odd.items():
             why = "it reads like no other record, another rank may have written into it"
             self.remarks.error("torn_record", self.rows[n].line, piece, why)
@@ -255,11 +236,6 @@ class _Gathered:
         """Say that a line speaks of a step time where no record begins."""
         self.tangled = True
         self.remarks.error("torn_record", record.line, text, "its beginning is not there")
-
-
-def _shape(text: str) -> int:
-    """Return what a record looks like without its numbers."""
-    return hash(_NUMBERS.sub("#", text))
 
 
 def fields_of(match: re.Match[str]) -> dict[str, str]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from interlace.steplog.text import Record
 
-Unit = Literal["s", "ms", "us"]
-PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6}
+Unit = Literal["s", "ms", "us", "ns"]
+PER_SECOND: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """How many of a unit make a second; dividing by it keeps 410 ms at exactly 0.41 s."""
 
 Kind = Literal["single", "mean", "smoothed", "not said"]
@@ -51,6 +51,7 @@ class Remarks:
 
     notes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    torn: int = 0
     _unshown: int = 0
 
     def note(self, code: str, text: str) -> None:
@@ -59,10 +60,19 @@ class Remarks:
 
     def error(self, code: str, line: int, text: str, why: str = "") -> None:
         """Say that `line` was not understood, and show it. Beyond 20 of them only the number is kept."""
+        self.torn += code == "torn_record"
         if len(self.errors) < MAX_SHOWN:
             self.errors.append(f"{code}:{line}: {why}{': ' if why else ''}`{shorten(text)}`")
         else:
             self._unshown += 1
+
+    def sort_errors(self) -> None:
+        """Put the errors in the order of their lines, where some were found late."""
+        self.errors.sort(key=lambda error: int(error.split(":", 2)[1]))
+
+    def tangled(self) -> bool:
+        """Whether records of this log were cut or put together, so that others may be mixed without a trace."""
+        return self.torn > 0 or any(note.startswith("joined_records") for note in self.notes)
 
     def all_errors(self) -> tuple[str, ...]:
         """Every error, the ones beyond the limit as one number."""

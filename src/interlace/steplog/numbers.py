@@ -14,7 +14,13 @@ from interlace.steplog.model import PER_SECOND, Unit
 AMBIGUOUS = "ambiguous_decimal_comma"
 MALFORMED = "not_a_number"
 
-NUMBER = r"(?:[+-]?(?:\d[\d_]*(?:[.,]\d+)*\.?|\.\d+)(?:[eE][+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?)\b)"
+_MARKS = "\u00a0\u202f\u2009'\u2019"
+"""Spaces that do not break, and apostrophes: marks of thousands in some countries."""
+
+NUMBER = (
+    rf"(?:[+-]?(?:\d[\d_]*(?:[{_MARKS}]\d{{3}})*(?:[.,]\d+)*\.?|\.\d+)(?:[eE][+-]?\d+)?"
+    r"|[+-]?(?:nan|inf(?:inity)?)\b)"
+)
 """A regular expression (case ignored) of anything that `parse_number` may be asked about."""
 
 _UNIT_NAMES: dict[str, tuple[float, float]] = {
@@ -32,9 +38,10 @@ UNITS = "(?:" + "|".join(sorted(_UNIT_NAMES, key=len, reverse=True)) + ")"
 _DURATION = re.compile(rf"\s*(?P<number>{NUMBER})\s*(?P<unit>{UNITS})?\s*", re.IGNORECASE)
 _COUNT = re.compile(rf"\s*(?P<number>{NUMBER})\s*(?P<suffix>[kKMGTBb])?\s*", re.IGNORECASE)
 _GROUPED = {
-    ",": re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?"),
-    ".": re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+(?:,\d+)?"),
+    ",": re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?"),
+    ".": re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d+)?"),
 }
+_MARK = re.compile(rf"(?<=\d)[{_MARKS}](?=\d{{3}}(?!\d))")
 _THOUSAND = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
 _SCALE = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
 
@@ -49,13 +56,11 @@ class Number(NamedTuple):
 
 def parse_number(text: str, *, count: bool = False) -> Number:
     """Read one number. `count`: the quantity is counted or summed, so a lone `1,234` means thousands."""
-    text = text.strip().replace("\u00a0", "").replace("\u202f", "")
-    if "," in text or text.count(".") > 1:
-        return _with_marks(text, count=count)
     try:
         return Number(float(text))
     except ValueError:
-        return Number(None, MALFORMED)
+        plain = _MARK.sub("", text.strip())
+        return _with_marks(plain, count=count) if "," in plain or plain.count(".") > 1 else _float(plain)
 
 
 def parse_count(text: str) -> Number:
@@ -89,9 +94,9 @@ def _scaled(value: float, times: float, divided_by: float) -> float:
 
 
 def unit_named(name: str) -> Unit | None:
-    """Return the unit that `name` (`sec`, `msec`) stands for, None when it is none of s, ms, us."""
+    """Return the unit that `name` (`sec`, `msec`) stands for, None when it is none of s, ms, us, ns."""
     times, divided_by = _UNIT_NAMES.get(name.lower(), (0.0, 0.0))
-    found: dict[float, Unit] = {1.0: "s", 1e3: "ms", 1e6: "us"}
+    found: dict[float, Unit] = {1.0: "s", 1e3: "ms", 1e6: "us", 1e9: "ns"}
     return found.get(divided_by) if times == 1.0 else None
 
 

@@ -22,6 +22,7 @@ from interlace.steplog.facts import facts_in
 from interlace.steplog.interleaved import Ending, untangle, width_of
 from interlace.steplog.model import Options, Parsed, Remarks, Row, Unit
 from interlace.steplog.numbers import parse_count, parse_duration, parse_number
+from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -94,6 +95,9 @@ def compiled(pattern: str | None) -> re.Pattern[str]:
 
 def _row(match: re.Match[str], record: Record, options: Options, remarks: Remarks) -> list[Row]:
     values: dict[str, float] = {}
+    if LOST in match[0]:
+        remarks.error("torn_record", record.line, match[0], "bytes of it are lost")
+        return []
     for name, own_unit in (*TIME_GROUPS.items(), *CLOCK_GROUPS.items()):
         text = match.groupdict().get(name)
         if text is None:

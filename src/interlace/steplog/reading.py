@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,13 +39,13 @@ def read(path: str | Path, reader: str = "auto", pattern: str | None = None, uni
     if pattern is not None and reader not in {"auto", "pattern"}:
         raise UsageError(f"pattern= and reader={reader} exclude each other; leave one out")
     options = Options(pattern, unit, named=reader != "auto")
-    if path.is_dir():
+    if os.path.isdir(path):  # noqa: PTH112 (pathlib's raises for a name that is too long)
         return _read_folder(path, reader, options)
     data = head_of(path)
     if pattern is None and (found := registry.recognised_file(path, data, reader)):
         return _assembled(path, "", *found, found[0].read_path(path, options))
     if what := no_text(data):
-        raise ReadError(f"{path} is {what}, not a text log; unpack it or name the log itself")
+        raise ReadError(f"{path} is {what}")
     head = text_of(data)
     chosen, why = _chosen(path, head, reader, options)
     watched = Watched(records_of(path))

@@ -75,6 +75,8 @@ class _File:
 
     def follow(self) -> None:
         """Read the bytes that are new."""
+        if not self._path.is_file():  # not there yet; and a pipe would be waited for
+            return
         try:
             with self._path.open("rb") as file:
                 if file.seek(0, 2) < self._offset:  # rotated or truncated: begin again

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import codecs
 import re
+import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.errors import ReadError
+from interlace.steplog.model import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,13 +20,23 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 18
 LONG_CHARS = 1 << 16
+LOST = "\x00"
+"""What stands where bytes of a record were lost: a file system that lost power fills them with NULs."""
+
 _END = re.compile(r"\r*\n|\r")
 _MAGIC = {
     b"\x1f\x8b": "gzip data",
+    b"BZh": "bzip2 data",
+    b"\xfd7zXZ": "xz data",
+    b"\x28\xb5\x2f\xfd": "zstandard data",
     b"\x80\x04\x95": "a pickle",
     b"\x80\x02": "a pickle",
     b"PK\x03\x04": "a zip file",
 }
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_NULS = re.compile(r"^\x00+|(?<=\x00)\x00+", re.MULTILINE)
+_NUL_BYTES = re.compile(rb"\x00{4,}")
+_SAMPLE_BYTES = 8192
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor
@@ -51,10 +63,12 @@ class Record(NamedTuple):
 
 
 def strip_control(text: str) -> str:
-    """Remove ANSI CSI and OSC sequences, NULs and a byte-order mark; everything else stays."""
+    """Remove ANSI CSI and OSC sequences, a byte-order mark and NULs in front; of NULs within, one stays (`LOST`)."""
     if "\x1b" in text or "\x9b" in text:
         text = _ESCAPES.sub("", text)
-    return text.replace("\x00", "").replace("\ufeff", "")
+    if LOST in text:
+        text = _NULS.sub("", text)
+    return text.replace("\ufeff", "")
 
 
 class Splitter:
@@ -104,17 +118,23 @@ def records_of(path: Path) -> Iterator[Record]:
 def head_of(path: Path) -> bytes:
     """Return the first `CHUNK_BYTES` of a file.
 
-    Raises ReadError where there is no such file, where it is a folder or is empty.
+    Raises ReadError where there is no such file, where it is a folder, a pipe or a device, or is empty.
     """
     try:
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise ReadError(f"{path} is a pipe or a device, which cannot be read twice; write the log to a file first")
         with path.open("rb") as file:
             head = file.read(CHUNK_BYTES)
     except FileNotFoundError:
         raise ReadError(f"{path}: there is no such file; check the path") from None
     except IsADirectoryError:
         raise ReadError(f"{path} is a folder; name the log file in it") from None
-    except OSError as error:
+    except PermissionError as error:
         raise ReadError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ReadError(f"{shorten(str(path))}: cannot be read ({why}); check the path") from error
     if not head.strip():
         raise ReadError(f"{path} is empty: the trainer wrote nothing, or wrote to another file")
     return head
@@ -126,11 +146,18 @@ def text_of(data: bytes) -> str:
 
 
 def no_text(head: bytes) -> str | None:
-    """Say what a file is by its first bytes where it is no text."""
+    """Say what a file is by its first bytes, and what to do, where it is no text."""
+    if head.startswith(_UTF16):
+        return "UTF-16 text; convert it (`iconv -f UTF-16 -t UTF-8`)"
     for magic, what in _MAGIC.items():
         if head.startswith(magic):
-            return what
-    sample = head[:8192]
-    # Stray NULs stand in logs of machines that lost power; a binary file is full of them.
+            return f"{what}, not a text log; unpack it or name the log itself"
+    # A log whose file was emptied while it was written begins with NULs, one of a machine that lost power has some.
+    plain = _NUL_BYTES.sub(b"\x00", head)
+    sample = plain.lstrip(b"\x00")[:_SAMPLE_BYTES]
+    if not sample:
+        return "nothing but NUL bytes, as after a full disk or lost power"
     odd = sum(sample.count(bytes([c])) for c in (*range(7), *range(14, 27), 28, 29, 30, 31))
-    return "binary data" if odd > max(2, len(sample) // 20) else None
+    if odd <= max(2, len(sample) // 20):
+        return None
+    return "binary data, not a text log; unpack it or name the log itself"

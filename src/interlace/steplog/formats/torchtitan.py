@@ -59,7 +59,7 @@ class TorchtitanReader(LineReader):
             header["model_parallel"] = _share(_mesh(match[1], match[2]))
         elif match := _DEGREES.search(text):
             header["model_parallel"] = _share({n: int(size) for n, size in re.findall(r"(\w+)=(\d+)", match[1])})
-        elif "model_parallel" not in header and _MODEL_PARALLEL.search(text):
+        elif "model_parallel" not in header and (" device mesh" in text or _MODEL_PARALLEL.search(text)):
             header["model_parallel"] = 0.0
 
     def seconds_of(self, fields: Mapping[str, str], header: Mapping[str, float]) -> tuple[float, float] | str:
