@@ -120,6 +120,29 @@ def test_a_log_in_which_most_records_are_torn_is_refused(read_text: ReadText) ->
         read_text(torn)
 
 
+def test_a_slow_step_counts_as_the_others_where_records_were_torn(read_text: ReadText) -> None:
+    """Another number of digits is no other look: else the slowest and fastest steps would be the ones left out."""
+    lines = [f"step={n} step_ms={1000 if n == 9 else 97 if n == 4 else 400 + n} loss=1.5" for n in range(1, 15)]
+    lines[5:7] = ["step=6 step_" + lines[6]]
+
+    log = read_text("\n".join([*lines, ""]))
+    found = dict(rows(log))
+
+    assert log.errors
+    assert found[9] == 1.0
+    assert found[4] == 0.097
+
+
+def test_slow_and_fast_rows_of_a_table_stay_where_others_are_broken(read_text: ReadText) -> None:
+    table = ["step,step_s,loss", *(f"{n},{2 if n in (6, 9, 12) else 0.5},1.5" for n in range(1, 21))]
+    table[4] = "4,0."
+
+    found = dict(rows(read_text("\n".join([*table, ""]))))
+
+    assert [found[n] for n in (6, 9, 12)] == [2.0] * 3
+    assert len(found) == 19
+
+
 def test_what_was_put_together_is_said_with_its_line(read_text: ReadText) -> None:
     log = read_text("rank=0 step=1 step_s=0.500\nrank=1 step=1 step_s=0.510\n"
                     "rank=0 step=2 step_s=0.4rank=1 step=2 step_s=0.410\n21\n")  # fmt: skip
