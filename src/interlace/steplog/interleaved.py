@@ -6,7 +6,7 @@ later) and a value can be cut in two, its rest standing on a line of its own:
     rank=0 step=3 step_s=0.40rank=1 step=3 step_s=0.410
     0
 
-What a record begins with is learned from the first one. A cut record is joined with its rest only where the
+What a record begins with is learned from the first few. A cut record is joined with its rest only where the
 result reads like the other records; a value that may be cut is an error, never a number.
 """
 
