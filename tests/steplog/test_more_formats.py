@@ -404,3 +404,20 @@ def test_the_losses_of_trl_have_more_keys_and_are_the_trainers(read_text: ReadTe
 
     assert (log.reader, log.kind) == ("hf_trainer", "smoothed")
     assert rows(log) == [(1, 2.01), (2, 2.02), (3, 2.03), (4, 2.04)]
+
+
+@pytest.mark.parametrize(
+    ("begin", "part", "end"),
+    [
+        ("train_inner | epoch 001:  1 / 2 ", "wps=1, ups=2, wpb=3, ", ""),
+        ("iter: 1  ", "time: 1.0  last_time: 1.0  ", ""),
+        ("iter: 1  ", "time: 1.0  data_time: 1.0  ", ""),
+        ("step 1 | loss: 1.0 | ", "a: 1 | ", "tok/sec: "),
+    ],
+)
+def test_a_long_line_that_never_ends_a_record_is_done_with_at_once(
+    read_text: ReadText, begin: str, part: str, end: str
+) -> None:
+    # With patterns that try every combination this takes minutes, and the suite does not come to its end.
+    with pytest.raises(ReadError):
+        read_text(begin + part * (60000 // len(part)) + end + "\n")

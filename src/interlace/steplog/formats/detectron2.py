@@ -15,6 +15,7 @@ import re
 from interlace.steplog.lines import NUM, LineFormat, LineReader
 
 _BEGINS = re.compile(r"(?<![\w/])iter: \d+  ")
+_UP_TO_LR = r"\s*(?:\S+: \S+\s+){0,6}?lr: "
 _PAIRS = re.compile(rf"(?<!\S)(?P<key>total_loss|data_time|lr|max_mem): (?P<number>{NUM})(?=\s|M\b)", re.IGNORECASE)
 
 LAST = LineReader(
@@ -24,7 +25,7 @@ LAST = LineReader(
         hint="last_time: ",
         begins=_BEGINS,
         record=re.compile(
-            rf"iter: (?P<step>\d+)  (?:.*?  )?time: (?P<mean_s>{NUM})  last_time: (?P<step_s>{NUM})  .*?\blr: ",
+            rf"iter: (?P<step>\d+)  (?:.*?  )?time: (?P<mean_s>{NUM})  last_time: (?P<step_s>{NUM})  {_UP_TO_LR}",
             re.IGNORECASE,
         ),
         pairs=_PAIRS,
@@ -40,7 +41,7 @@ MEANS = LineReader(
         hint="data_time: ",
         begins=_BEGINS,
         record=re.compile(
-            rf"iter: (?P<step>\d+)  (?:.*?  )?time: (?P<step_s>{NUM})  data_time: {NUM}  .*?\blr: ", re.IGNORECASE
+            rf"iter: (?P<step>\d+)  (?:.*?  )?time: (?P<step_s>{NUM})  data_time: {NUM}  {_UP_TO_LR}", re.IGNORECASE
         ),
         pairs=_PAIRS,
         kind="smoothed",

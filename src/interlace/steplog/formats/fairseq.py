@@ -52,9 +52,10 @@ READER = FairseqReader(
         hint="train_inner",
         begins=re.compile(r"train_inner \| (?=epoch \d|\{)"),
         record=re.compile(
+            # Each looked for from the record's start: a chain of optional fields takes for ever on a long line.
             r"train_inner \| (?:epoch (?P<epoch>\d+):\s+\d+ / \d+ |\{\"epoch\": (?P<json_epoch>\d+), )"
-            rf".*?(?:{_field('wps', 'wps')}.*?)?{_field('ups', 'ups')}.*?(?:{_field('wpb', 'wpb')}.*?)?"
-            rf"{_field('num_updates', 'step')}",
+            rf"(?=(?:.*?{_field('wps', 'wps')})?)(?=.*?{_field('ups', 'ups')})(?=(?:.*?{_field('wpb', 'wpb')})?)"
+            rf".*?{_field('num_updates', 'step')}",
             re.IGNORECASE,
         ),
         pairs=re.compile(rf'(?<!\w)"?(?P<key>loss|gnorm|lr)"?(?:=|: )"?(?P<number>{NUM})"?(?=[,}}])', re.IGNORECASE),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FACTS = facts_in(__doc__)
 _EPOCH = re.compile(r"(?:\A|[\s\x08])Epoch (\d+)/\d+\s*\Z")
 _BAR = re.compile(
-    r"(?<![\d/.])(?P<n>\d+)/(?P<of>\d+) (?:(?:\u2501+|\[[=>.]+\]) (?:- )?|- )\d[\d:]*s? (?P<before>[^\r]*?)"
+    r"(?<![\d/.])(?P<n>\d+)/(?P<of>\d+) (?:(?:\u2501+|\[[=>.]+\]) (?:- )?|- )\d[\d:]*s? (?P<before>[^\r]{0,400}?)"
     r"(?<![\w.])(?P<time>\d+)(?P<unit>us|ms|s)/step(?P<rest>[^\r]*)"
 )
 

@@ -20,7 +20,7 @@ READER = LineReader(
         hint="tok/sec: ",
         begins=re.compile(r"step:?\s+\d+(?:/\d+)?(?: \([\d.]+%\))? \| loss: "),
         record=re.compile(
-            rf"step:?\s+(?P<step>\d+)(?:/\d+)?(?: \([\d.]+%\))? \| loss: (?P<loss>{NUM}) \| (?:[^|]+ \| ?)*?"
+            rf"step:?\s+(?P<step>\d+)(?:/\d+)?(?: \([\d.]+%\))? \| loss: (?P<loss>{NUM}) \| (?:[^|]*\|)*?\s*"
             rf"dt: (?P<step_ms>{NUM})\s?ms \| tok/sec: (?P<tokens_per_s>{NUM})",
             re.IGNORECASE,
         ),
