@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from interlace.errors import ReadError
-from interlace.steplog import Tail
+from interlace.steplog import Tail, registry
 from tests.steplog.samples import BATCH, SAMPLES, nemo, nemo_bar, throughput
 from tests.steplog.series import by_rank, codes, rows
 
@@ -421,3 +421,11 @@ def test_a_long_line_that_never_ends_a_record_is_done_with_at_once(
     # With patterns that try every combination this takes minutes, and the suite does not come to its end.
     with pytest.raises(ReadError):
         read_text(begin + part * (60000 // len(part)) + end + "\n")
+
+
+@pytest.mark.parametrize("part", ["7", "step: 1 ", "{'loss': 1, "])
+def test_no_reader_is_kept_long_by_a_line_that_only_begins_records(read_text: ReadText, part: str) -> None:
+    for reader in (*registry.FIRST, *registry.GENERAL):
+        if reader.name != "pattern":
+            with pytest.raises(ReadError):
+                read_text(f"begin\n{part * (60000 // len(part))}\n", reader=reader.name)

@@ -194,7 +194,10 @@ def _header(line: str) -> tuple[str, list[str]] | None:
 def _cells(line: str, delimiter: str) -> list[str]:
     if len(line) > LONGEST_ROW_CHARS:
         return []
-    return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter, skipinitialspace=True), [])]
+    except csv.Error:  # a carriage return in a cell
+        return []
 
 
 READER = CsvReader()

@@ -13,6 +13,9 @@ from interlace.steplog import checksums
 if TYPE_CHECKING:
     from pathlib import Path
 
+LOOKED_AT_CHARS = 2000
+"""Of a line; the patterns search it from each of its words on."""
+
 _TEXTS = (
     (
         re.compile(r"step: *\d+ .*\btps: [\d,]+"),
@@ -87,7 +90,8 @@ _TEXTS = (
 
 def text(head: str) -> str | None:
     """Return what is known of a text without step times, None where it is nothing known."""
-    return next((sentence for pattern, sentence in _TEXTS if pattern.search(head)), None)
+    begins = "\n".join(line[:LOOKED_AT_CHARS] for line in head.split("\n"))
+    return next((sentence for pattern, sentence in _TEXTS if pattern.search(begins)), None)
 
 
 def folder(path: Path) -> str | None:

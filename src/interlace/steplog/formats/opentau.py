@@ -39,7 +39,7 @@ _SETUP = re.compile(r"warmup=(\d+),? measured=(\d+),? (?:num_processes|ranks)=(\
 _RANKS = re.compile(r"per-rank step time means \(ms\): \[([^\]]*)\]")
 _GLOBAL = re.compile(rf"global step time: +({NUMBER}) ?ms")
 _PHASE = re.compile(
-    rf"(?P<name>\w+) +mean= *(?P<mean>{NUMBER})ms +median= *(?P<median>{NUMBER})ms +p95= *(?P<p95>{NUMBER})ms"
+    rf"(?<!\w)(?P<name>\w+) +mean= *(?P<mean>{NUMBER})ms +median= *(?P<median>{NUMBER})ms +p95= *(?P<p95>{NUMBER})ms"
 )
 
 
