@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 FACTS = facts_in(__doc__)
 LONGEST_ROW_CHARS = 100_000  # below the limit of the csv module
 _LOOKED_AT = 20
-_NEARLY_ALL = 0.8
+_FEW, _FEW_SHARE = 2, 0.05
+_NO_NUMBER = (False, False, -1)
 _DECIMALS = re.compile(r"[+-]?\d*(?:[.,](\d*))?(?:[eE][+-]?\d+)?")
 _DELIMITERS = ",;\t|"
 _NAME = re.compile(r"[A-Za-z_][\w ./()\[\]%-]*")
@@ -157,9 +158,9 @@ class _Table:
         columns = list(zip(*([_form(cell) for cell in cells] for cells, _ in self._kept), strict=True))
         odd: set[int] = set()
         for forms in columns:
-            usual, times = Counter(forms).most_common(1)[0]
-            if times < len(forms) and times >= _NEARLY_ALL * len(forms):
-                odd |= {n for n, form in enumerate(forms) if form != usual}
+            usual = Counter(forms).most_common(1)[0][0]
+            unlike = {n for n, form in enumerate(forms) if form not in {usual, _NO_NUMBER}}
+            odd |= unlike if len(unlike) <= max(_FEW, _FEW_SHARE * len(forms)) else set()
         for n in sorted(odd):
             record = self._kept[n][1]
             self._remarks.error("corrupt_line", record.line, record.text, "unlike the other rows, and rows are broken")
@@ -169,7 +170,7 @@ class _Table:
 def _form(cell: str) -> tuple[bool, bool, int]:
     """Return whether a cell is empty, has a zero in front, and how many decimals it has."""
     number = _DECIMALS.fullmatch(cell)
-    return not cell, cell[:1] == "0" and cell[1:2].isdigit(), len(number[1] or "") if number else -1
+    return (not cell, cell[:1] == "0" and cell[1:2].isdigit(), len(number[1] or "")) if number else _NO_NUMBER
 
 
 def _uses_decimal_comma(rows: Iterable[list[str]]) -> bool:

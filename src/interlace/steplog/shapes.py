@@ -41,7 +41,7 @@ class Shapes:
         self._between: list[str] = []
 
     def seen(self, text: str, row: int, piece: str, width: int = 0) -> None:
-        """Take in the text of a record, which row it becomes, what is shown of it, and how wide its time is printed."""
+        """Take in the text of a record, which row it becomes, what is shown of it, and its time's decimals."""
         shape = hash((text.translate(_NO_DIGITS), width))
         before = self._shapes.get(shape)
         if before:
@@ -64,13 +64,23 @@ class Shapes:
         return 0 < rests <= _FEW * counts.total()
 
     def odd(self) -> Iterator[tuple[int, str]]:
-        """Yield row and text of each record that reads like no other, where some look is usual."""
-        looks = {shape: (_bare(shape.text), shape.width) for shape in self._shapes.values()}
-        counts = Counter[tuple[str, int]]()
+        """Yield row and text of each record that reads like no other, where some look is usual.
+
+        A time with fewer decimals is another look only where all others have the same number of them: how many
+        digits a whole number has says how slow a step was, and must not decide whether it counts.
+        """
+        decimals = {width: self._times(width) for width in {s.width for s in self._shapes.values() if s.width > 0}}
+        usual = max(decimals, key=decimals.__getitem__, default=0)
+        uniform = sum(times for width, times in decimals.items() if width != usual) <= 1
+        looks = {s: (_bare(s.text), uniform and 0 < s.width < usual) for s in self._shapes.values()}
+        counts = Counter[tuple[str, bool]]()
         for shape, look in looks.items():
             counts[look] += shape.times
         if max(counts.values(), default=0) >= _USUAL:
             yield from ((shape.row, shape.piece) for shape, look in looks.items() if counts[look] == 1)
+
+    def _times(self, width: int) -> int:
+        return sum(shape.times for shape in self._shapes.values() if shape.width == width)
 
 
 def _bare(text: str) -> str:
