@@ -251,3 +251,16 @@ def test_a_path_that_no_file_can_have_is_an_error_of_one_line(tmp_path: Path) ->
     for name in ("x" * 300, "a\0b"):
         with pytest.raises(ReadError, match="cannot be read"):
             read(tmp_path / name)
+
+
+def test_a_slow_step_is_no_odd_record_however_many_digits_it_has(read_text: ReadText) -> None:
+    text = "".join(f"rank={rank} step={n} step_ms={400 + n}\n" for n in range(1, 9) for rank in (0, 1))
+    torn = "rank=0 step=9 step_msrank=1 step=9 step_ms=409\n"
+
+    log = read_text(
+        text + torn + "rank=0 step=10 step_ms=41234\nrank=1 step=10 step_ms=nan\nrank=1 step=11 step_ms=9\n"
+    )
+
+    assert by_rank(log)[0][-1] == (10, 41.234)
+    assert by_rank(log)[1][-1] == (11, 0.009)
+    assert codes(log.errors) == ["torn_record:17"]

@@ -144,7 +144,7 @@ class _State:
         time = found.tokens.get("time")
         if time is None:
             return
-        if LOST in text and LOST in text[: max(token.end for token in found.tokens.values()) - offset]:
+        if LOST in text and LOST in text[: max(token.end for token in found.tokens.values()) - offset + 2]:
             self.remarks.error("torn_record", record.line, text, "bytes of it are lost")
             return
         if NO_VALUE.fullmatch(time.text):
