@@ -49,6 +49,30 @@ def test_a_trainer_that_never_gets_out_of_its_teardown_was_measured(
     assert note in record.notes
 
 
+TORN = """
+import sys
+every = int(sys.argv[1])
+for step in range(1, 42):
+    whole = f"iter {step}: loss 3.2100, time 412.33ms, mfu 31.20%"
+    print(whole if step % every else whole[:30])
+"""
+
+
+@pytest.mark.parametrize(("every", "status"), [(3, "incomplete"), (8, "ok")], ids=["a third", "an eighth"])
+def test_a_run_that_lost_too_many_records_does_not_count(tmp_path: Path, every: int, status: str) -> None:
+    command = f"{script(tmp_path, TORN)} {every}"
+
+    record = measured(tmp_path, command, measure=MeasureConfig(window=[1, 40]))
+
+    assert record.status == status
+    assert any(note.startswith("torn_record:") for note in record.notes)
+    if status == "incomplete":
+        assert record.cause is not None
+        assert record.cause.code == "torn_log"
+        assert record.cause.message.startswith("13 of 40 records of the window are lost or cannot be read")
+        assert record.steps is None
+
+
 RANKS = """
 import os, subprocess, sys
 RANK = '''

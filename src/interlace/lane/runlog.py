@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from interlace import steplog
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 
 STREAMS = ("stderr.log", "stdout.log")
+
+LOST_SHARE = 0.25
+"""Above it a run does not count: what tore its log may prefer slow steps, or fast ones."""
+
+FEW_RECORDS = 3
 
 
 @dataclass(frozen=True)
@@ -124,6 +131,27 @@ def _from_one(log: StepLog) -> StepLog:
     note = "counted_from_zero: the log's first step is 0; here it is step 1"
     others = [other for other in log.notes if not other.startswith("zero_based")]
     return replace(log, frame=log.frame.assign(step=log.frame["step"] + 1), notes=(*others, note))
+
+
+def lost_records(log: StepLog, window: Sequence[int]) -> str | None:
+    """Say that more than a quarter of the window's records cannot be read, with the first that cannot; else None.
+
+    A log that writes every tenth step has lost nothing: how far its records are apart is its own rhythm.
+    """
+    if not log.errors:
+        return None
+    inside = log.frame[log.frame["step"].between(window[0], window[1])]
+    steps = sorted(set(inside["step"].tolist()))
+    if len(steps) < FEW_RECORDS:
+        return None
+    apart = Counter(after - before for before, after in pairwise(steps)).most_common(1)[0][0]
+    due = ((steps[-1] - steps[0]) // apart + 1) * inside["rank"].nunique()
+    lost = due - len(inside)
+    if lost <= LOST_SHARE * due:
+        return None
+    return (
+        f"{lost} of {due} records of the window are lost or cannot be read, too many to trust the rest; {log.errors[0]}"
+    )
 
 
 class StepCounter:

@@ -17,7 +17,16 @@ from interlace.lane.noted import end_of, with_nodes
 from interlace.lane.others import disturbed
 from interlace.lane.prepared import prepare
 from interlace.lane.ranks import read_ranks
-from interlace.lane.runlog import Found, StepCounter, find_steps, keep_log, refuse_old_log, see_anew, world_size
+from interlace.lane.runlog import (
+    Found,
+    StepCounter,
+    find_steps,
+    keep_log,
+    lost_records,
+    refuse_old_log,
+    see_anew,
+    world_size,
+)
 from interlace.lane.watch import Limits, Watched, watch
 from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
@@ -212,6 +221,8 @@ def _read(
         notes = (*notes, *step_notes, *_told(found.log, ending.world_found), *found.log.errors)
     if status == "ok" and steps is None:
         status, cause = "incomplete", Cause("window", "; ".join(step_notes) or "no step summary")
+    if status == "ok" and found.log is not None and (why := lost_records(found.log, arm.config.measure.window)):
+        status, cause, steps = "incomplete", Cause("torn_log", why), None
     return RunRecord(
         run, 1, status, 0.0, 0.0, returncode, cause, steps, ending.steps_seen,
         found.log.reader if found.log is not None else None, ending.world_asked, ending.world_found, notes=notes,
