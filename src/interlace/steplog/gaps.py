@@ -22,6 +22,12 @@ SAID: dict[Kind, str] = {
 """What is said of values that are no single step times."""
 
 
+def usual_gap(rows: Sequence[Row], otherwise: int) -> int:
+    """Return how many steps two records mostly are apart; `otherwise` where no two have steps."""
+    gaps = Counter(b.step - a.step for a, b in pairwise(rows) if a.step is not None and b.step is not None)
+    return gaps.most_common(1)[0][0] if gaps else otherwise
+
+
 def kind_of(parsed: Parsed, steps: int, gap: int, *, clock: bool) -> Kind:
     """Return what a value is: a mean over one step is that step's time, a clock read every ten steps gives means."""
     if parsed.kind == "mean" and gap == 1 and steps > 1:

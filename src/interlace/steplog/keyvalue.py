@@ -36,7 +36,7 @@ from interlace.steplog.keyvalue_tokens import (
 )
 from interlace.steplog.model import Options, Parsed, Remarks, Row, shorten
 from interlace.steplog.numbers import MALFORMED, parse_duration
-from interlace.steplog.shapes import Shapes
+from interlace.steplog.shapes import WHY_ODD, Shapes
 from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
@@ -208,8 +208,7 @@ class _State:
         """Refuse doubtful records, unless most of this log's are like that; where writers mix, those like no other."""
         doubtful = self.doubtful if 2 * len(self.doubtful) < len(self.rows) else {}
         if self.remarks.tangled() or self.shapes.rests():
-            why = "it reads like no other record, another rank may have written into it"
-            doubtful = {row: (text, why) for row, text in self.shapes.odd()} | doubtful
+            doubtful = {row: (text, WHY_ODD) for row, text in self.shapes.odd()} | doubtful
         for n, (text, why) in doubtful.items():
             if n == len(self.rows) - 1 and why.endswith("is cut"):
                 self.remarks.note("truncated_tail", f"the last time is cut and was dropped: `{shorten(text[-80:])}`")

@@ -17,7 +17,7 @@ from interlace.steplog.facts import facts_in
 from interlace.steplog.keys import is_count
 from interlace.steplog.model import Kind, Options, Parsed, Remarks, Row, Unit, shorten
 from interlace.steplog.numbers import NUMBER, UNITS, parse_count, parse_duration, parse_number
-from interlace.steplog.shapes import Shapes
+from interlace.steplog.shapes import WHY_ODD, Shapes
 from interlace.steplog.text import LOST
 
 if TYPE_CHECKING:
@@ -220,8 +220,7 @@ class _Gathered:
         """Drop records that read like no other, where ranks write into each other's lines."""
         odd = dict(self.shapes.odd()) if self.tangled else {}
         for n, piece in odd.items():
-            why = "it reads like no other record, another rank may have written into it"
-            self.remarks.error("torn_record", self.rows[n].line, piece, why)
+            self.remarks.error("torn_record", self.rows[n].line, piece, WHY_ODD)
         self.rows = [row for n, row in enumerate(self.rows) if n not in odd]
 
     def torn(self, record: Record, piece: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+WHY_ODD = "it reads like no other record, another rank may have written into it"
 _USUAL = 3
 _FEW = 0.2
 _SHORT = 120

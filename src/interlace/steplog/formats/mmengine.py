@@ -10,11 +10,10 @@ Lost: single iterations. With an interval below 10, mmengine's means overlap and
 from __future__ import annotations
 
 import re
-from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from interlace.steplog.formats.per_epoch import PerEpochReader
+from interlace.steplog.gaps import usual_gap
 from interlace.steplog.lines import NUM, LineFormat
 
 if TYPE_CHECKING:
@@ -34,9 +33,12 @@ class MmengineReader(PerEpochReader):
     def kind_of(self, rows: list[Row], header: Mapping[str, float]) -> Kind:
         """Return `smoothed` where less than a window lies between two records."""
         del header
-        gaps = Counter(b.step - a.step for a, b in pairwise(rows) if a.step is not None and b.step is not None)
-        usual = gaps.most_common(1)[0][0] if gaps else WINDOW
-        return "smoothed" if 0 < usual < WINDOW else "mean"
+        return overlapping(rows)
+
+
+def overlapping(rows: list[Row]) -> Kind:
+    """Return `smoothed` for means that overlap, since less than a window lies between two records; else `mean`."""
+    return "smoothed" if 0 < usual_gap(rows, WINDOW) < WINDOW else "mean"
 
 
 MMENGINE = MmengineReader(

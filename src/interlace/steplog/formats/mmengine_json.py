@@ -10,13 +10,11 @@ lack, the learning rate and the iteration, and are left out.
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from interlace.steplog.facts import facts_in
 from interlace.steplog.formats.json_lines import JsonLinesReader, columns, count, number
-from interlace.steplog.formats.mmengine import WINDOW
+from interlace.steplog.formats.mmengine import overlapping
 from interlace.steplog.model import Kind, Remarks, Row
 
 if TYPE_CHECKING:
@@ -44,11 +42,9 @@ class MmengineJsonReader(JsonLinesReader):
         return Row(step, step_s, extra=columns(fields, _TAKEN), line=line)
 
     def settled(self, rows: list[Row], remarks: Remarks) -> tuple[list[Row], Kind]:
-        """Return the rows, means of which overlap where they are closer than the window of the mean."""
+        """Return the rows, and whether their means overlap."""
         del remarks
-        gaps = Counter(b.step - a.step for a, b in pairwise(rows) if a.step is not None and b.step is not None)
-        usual = gaps.most_common(1)[0][0] if gaps else WINDOW
-        return rows, "smoothed" if 0 < usual < WINDOW else "mean"
+        return rows, overlapping(rows)
 
 
 READER = MmengineJsonReader()

@@ -13,17 +13,16 @@ log_interval above 1 NeMo divides the first record of the lines, of one step, by
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from interlace.steplog.formats.line_end import LineEndReader
 from interlace.steplog.formats.per_epoch import PerEpochReader
+from interlace.steplog.gaps import usual_gap
 from interlace.steplog.lines import NUM, LineFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from interlace.steplog.model import Options, Parsed, Remarks, Row
     from interlace.steplog.text import Record
@@ -43,7 +42,7 @@ class NemoReader(LineEndReader):
     def said(self, rows: list[Row], header: Mapping[str, float], remarks: Remarks) -> None:
         """Leave out records of the first step of an attempt, where a record is a mean over several."""
         del header
-        if _usual_gap(rows) == 1:
+        if usual_gap(rows, 1) == 1:
             return
         odd = [row for row in rows if row.extra and row.extra.get("iteration") == 0]
         if odd:
@@ -68,12 +67,6 @@ class NemoBarReader(PerEpochReader):
                 place[row.rank] = len(kept)
                 kept.append(row)
         return replace(parsed, rows=kept)
-
-
-def _usual_gap(rows: Sequence[Row]) -> int:
-    """Return how far two records mostly are apart; 1 for a single one."""
-    gaps = Counter(b.step - a.step for a, b in pairwise(rows) if a.step is not None and b.step is not None)
-    return gaps.most_common(1)[0][0] if gaps else 1
 
 
 LINES = NemoReader(
