@@ -4,6 +4,7 @@
 #   bash benchmarks/act_on_gpus.sh OUT [RANKS [PART ...]]      parts: doctor aa ladder beyond settings one numerics traces
 #   PLAN=1 bash benchmarks/act_on_gpus.sh OUT 2                shows what would run, and runs nothing
 #
+# With one rank it starts under torchrun, which makes a process group of one: DDP's own work is there, communication is not.
 # About an hour and a half on two H200, of which compiling takes half; without PARTs all of them, in this order. A part
 # that is cut off goes on with: interlace resume OUT/sweeps/NAME/DATE_TIME
 set -eu
@@ -12,6 +13,8 @@ ranks=${2:-$(nvidia-smi -L | wc -l)}
 shift $(($# < 2 ? $# : 2))
 parts=${*:-doctor aa ladder beyond settings one numerics traces}
 verb=${PLAN:+plan}
+common=("output_dir=$out/sweeps" "ranks.nproc_per_node=$ranks")
+[ "$ranks" -gt 1 ] || common+=(launchers=torchrun)
 mkdir -p "$out"
 
 keep() { # NAME COMMAND...: a part that fails is told, and the next one begins
@@ -24,7 +27,7 @@ keep() { # NAME COMMAND...: a part that fails is told, and the next one begins
 sweep() { # NAME ARGUMENTS...
   local name=$1
   shift
-  keep "$name" interlace "${verb:-sweep}" "name=$name" "output_dir=$out/sweeps" "ranks.nproc_per_node=$ranks" "$@"
+  keep "$name" interlace "${verb:-sweep}" "name=$name" "${common[@]}" "$@"
 }
 
 numerics() { # the first steps of every arm without dropout, with torch's own generators in the compiled arms, too
@@ -36,14 +39,14 @@ numerics() { # the first steps of every arm without dropout, with torch's own ge
 for part in $parts; do
   case $part in
     doctor) keep doctor interlace doctor ;;
-    aa) [ -n "$verb" ] || keep act_aa interlace aa workload=act "output_dir=$out/sweeps" "ranks.nproc_per_node=$ranks" ;;
+    aa) [ -n "$verb" ] || keep act_aa interlace aa workload=act "${common[@]}" ;;
     ladder) sweep act_ladder sweeps=act_ladder rounds=3 ;;
     beyond) sweep act_beyond sweeps=act_beyond rounds=3 ;;
     settings) sweep act_settings sweeps=act_settings rounds=3 ;;
-    one) sweep act_ddp_vs_one sweeps=act_ddp_vs_one rounds=3 ;;
+    one) [ "$ranks" = 1 ] || sweep act_ddp_vs_one sweeps=act_ddp_vs_one rounds=3 ;;
     numerics) numerics ;;
     traces)
-      sweep act_traces sweeps=act_ladder rounds=1 burn_in=false workload.steps=64 "measure.window=[21,55]" \
+      sweep act_traces sweeps=act_ladder "only=[baseline,beyond]" rounds=1 burn_in=false workload.steps=64 "measure.window=[21,55]" \
         workload.profile.first=60 "workload.profile.ranks=[$(seq -s, 0 $((ranks - 1)))]"
       ;;
     *) echo "no part is called $part" >&2 && exit 2 ;;

@@ -84,6 +84,26 @@ def test_what_a_later_arm_of_a_ladder_sets_anew_is_not_listed_twice() -> None:
     ]  # fmt: skip
 
 
+def test_only_some_arms_are_measured_with_what_they_inherit_from_those_left_out() -> None:
+    ladder = [ArmConfig("a"), ArmConfig("b", set=["k=1"]), ArmConfig("c", set=["m=2"])]
+
+    sweep = built(replace(CONFIG, arms=ladder, cumulative=True, only=["c", "a"]))
+
+    assert [(arm.name, arm.overrides) for arm in sweep.arms] == [("a", ()), ("c", ("k=1", "m=2"))]
+
+
+def test_only_takes_the_names_of_swept_arms_too() -> None:
+    sweep = built(replace(CONFIG, only=["abc", "ghi"]), axis("commit", "abc", "def", "ghi"))
+
+    assert [arm.name for arm in sweep.arms] == ["abc", "ghi"]
+
+
+def test_an_arm_that_only_asks_for_and_nobody_has_is_refused_with_the_arms_there_are() -> None:
+    assert refusal(replace(CONFIG, arms=TWO, only=["baseline", "fats"])) == (
+        "only=['baseline', 'fats']: no arm is called 'fats'; the arms are baseline, fast"
+    )
+
+
 def test_an_arms_environment_reaches_its_configuration() -> None:
     sweep = built(replace(CONFIG, arms=TWO, env={"B": "2"}))
 

@@ -169,6 +169,7 @@ def test_an_unknown_group_option_lists_those_there_are_without_the_search_path()
         ("measure.timeout_s=-1", "measure.timeout_s=-1: expected float > 0.0"),
         ("fail_if=never", "choose one of slower, not_faster"),
         ("measure.window=abc", "as in measure.window=[51,300]"),
+        ("only=baseline", "a list stands in brackets: only=[a,b]"),
         ("workload.batch_size=[1,", "no viable alternative"),
         ("workload.width=choice()", "empty choice is not legal"),
         ("nonsense", "an argument is key=value, not 'nonsense'"),

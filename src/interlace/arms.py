@@ -22,7 +22,7 @@ SLUG_MAX_CHARS = 48
 
 SWEEP_WIDE = (
     "name", "rounds", "order", "seed", "burn_in", "baseline", "output_dir", "fail_if", "arms", "commits",
-    "cumulative", "launchers", "gate", "stats", "adaptive", "repeat_broken_rounds",
+    "cumulative", "only", "launchers", "gate", "stats", "adaptive", "repeat_broken_rounds",
 )  # fmt: skip
 """Keys that belong to the sweep as a whole; an arm cannot have its own."""
 
@@ -54,7 +54,7 @@ def build_sweep(request: Request, range_axis: Callable[[SweepConfig], Axis | Non
     base = request.compose([*request.plain, *first])
     commits = range_axis(base)
     axes = (*request.axes, commits) if commits else request.axes
-    points = cross(entries(base.arms, cumulative=base.cumulative), axes)
+    points = chosen(cross(entries(base.arms, cumulative=base.cumulative), axes), base.only)
     arms = name_slugs([_arm(request, point) for point in points])
     config = replace(base, baseline=pick_baseline(base.baseline, [arm.name for arm in arms]))
     _check(arms, config)
@@ -88,6 +88,17 @@ def cross(points: Sequence[Point], axes: Sequence[Axis]) -> list[Point]:
         for start in starts
         for combination in itertools.product(*choices)
     ]  # fmt: skip
+
+
+def chosen(points: Sequence[Point], only: Sequence[str]) -> list[Point]:
+    """Return the points that `only` names, in their own order; all of them where it names none.
+
+    Raises ConfigError for a name that no arm has.
+    """
+    names = [point.name for point in points]
+    if unknown := [name for name in only if name not in names]:
+        raise ConfigError(f"only={list(only)}: no arm is called '{unknown[0]}'; the arms are {', '.join(names)}")
+    return [point for point in points if point.name in only] if only else list(points)
 
 
 def axis_labels(axes: Sequence[Axis]) -> list[list[str]]:

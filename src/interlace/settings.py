@@ -192,6 +192,7 @@ class SweepConfig:
     commits: str | None = None
     arms: list[ArmConfig] = field(default_factory=list)
     cumulative: bool = False
+    only: list[str] = field(default_factory=list)
     env: Environment = field(default_factory=dict)
     launchers: LaunchersConfig = field(default_factory=LaunchersConfig)
     source: SourceConfig = field(default_factory=SourceConfig)
