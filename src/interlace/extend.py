@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from interlace.plan import add_round
-from interlace.stats.interval import rounds_needed, t_quantile
+from interlace.stats.interval import OWN_ROUNDS, rounds_needed, t_quantile
 
 if TYPE_CHECKING:
     from interlace.loaded import LoadedSweep
@@ -86,7 +86,9 @@ def half_width(loaded: LoadedSweep, rounds: int) -> float | None:
 
 
 def _arms(loaded: LoadedSweep) -> int:
-    return 1 + sum(one.low is not None for one in loaded.analysis.comparisons)
+    """Count the arms that share the spread: a pair that is judged by its own rounds neither helps nor holds up."""
+    judged = [one for one in loaded.analysis.comparisons if one.low is not None]
+    return 1 + (sum(one.method != OWN_ROUNDS for one in judged) or min(1, len(judged)))
 
 
 def _is_hopeless(loaded: LoadedSweep) -> bool:

@@ -321,6 +321,51 @@ def test_many_candidates_are_judged_together() -> None:
     assert found.notes[-1].startswith("with no real effect the best of 10 is expected to look about 0.")
 
 
+CALM = 0.028 * np.exp(0.001 * np.random.default_rng(19).standard_normal((4, 6)))
+
+
+def test_an_arm_that_varies_unlike_the_others_is_said_and_judged_by_its_own_rounds() -> None:
+    values = CALM.copy()
+    values[:, 1] *= [0.95, 0.994, 0.996, 1.05]
+    values[:, 2] *= 0.98
+
+    found = compare(table(values), "A")
+
+    noisy, calm = found.by_arm()["B"], found.by_arm()["C"]
+    assert (noisy.verdict, noisy.df, calm.verdict, calm.df) == ("within noise", 3, "faster", 12)
+    assert noisy.noise_floor_source == "own spread of 5 of 6 arms, df 12"
+    assert any(
+        note.startswith("arms do not vary alike from run to run: B by 4.") and ", the others by 0." in note
+        for note in found.notes
+    )
+
+
+def test_a_pair_that_spreads_more_than_the_rest_is_said_and_judged_by_its_own_rounds() -> None:
+    values = CALM.copy()
+    apart = np.array([1.002, 0.998, 1.002, 0.998])
+    values[:, 0] *= apart
+    values[:, 3] /= apart
+
+    found = compare(table(values), "A")
+
+    assert [one.arm for one in found.candidates if one.df == 3] == ["D"]
+    assert "rounds spread more than in the other arms: D; judged by their own rounds" in found.notes
+
+
+def test_a_drift_that_may_be_none_adds_no_adjusted_line() -> None:
+    """One arm varies by itself: the line through all runs is its noise, wider than the intervals of the others."""
+    values = CALM.copy()
+    values[:, 1] *= [0.9, 0.95, 1.0, 1.15]
+    runs = table(values)
+    runs["t_start_s"] = 60.0 * np.arange(len(runs))
+
+    found = compare(runs, "A")
+
+    assert found.drift is not None
+    assert abs(found.drift.total) < found.drift.half
+    assert not any("drift-adjusted" in note for one in found.candidates for note in one.notes)
+
+
 def test_identical_rounds_of_the_session_narrow_few_rounds() -> None:
     aa = [(0.0280, 0.02802), (0.02801, 0.0280), (0.0280, 0.0280), (0.02803, 0.0280), (0.0280, 0.02801)]
 

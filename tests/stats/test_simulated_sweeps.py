@@ -66,6 +66,29 @@ def test_identical_arms_are_rarely_told_apart(kind: str, rounds: int, arms: int)
     assert any_called <= 0.07
 
 
+@pytest.mark.parametrize("spreads", [(1, 1, 1, 1, 10), (10, 1, 1, 1, 1), (1, 1, 10, 10, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize("rounds", [4, 8])
+def test_arms_that_vary_unlike_the_others_are_covered_too(spreads: tuple[int, ...], rounds: int) -> None:
+    rng = np.random.default_rng([rounds, *spreads])
+    found = estimate(SIGMA * rng.standard_normal((TRIALS, rounds, len(spreads))) * spreads)
+    half, p = found.half_width(0.95), found.p_value()
+    assert half is not None
+    assert p is not None
+
+    assert (np.abs(found.effect) <= half).mean(axis=0).min() >= 0.90
+    assert (holm(p).min(axis=-1) < 0.05).mean() <= 0.10
+
+
+def test_one_noisy_arm_does_not_hide_what_the_calm_ones_show() -> None:
+    rng = np.random.default_rng(7)
+    table = SIGMA / 10 * rng.standard_normal((TRIALS, 4, 8)) * [1, 1, 1, 1, 1, 1, 1, 30]
+    table[..., 1] += np.log(0.99)
+    p = estimate(table).p_value()
+    assert p is not None
+
+    assert (holm(p)[:, 0] < 0.05).mean() >= 0.9
+
+
 @pytest.mark.parametrize(("rounds", "least"), [(2, 0.52), (3, 0.66), (4, 0.92), (5, 0.97)])
 def test_a_two_percent_effect_is_found_as_often_as_published(rounds: int, least: float) -> None:
     rng = np.random.default_rng(rounds)

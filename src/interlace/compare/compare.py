@@ -120,8 +120,11 @@ def _unusually_small(table: CompleteRounds, aa: Floats | None) -> bool:
 def _s_run(table: CompleteRounds) -> float | None:
     if len(table.rounds) < 2 or len(table.arms) < 2:  # noqa: PLR2004 (no spread to speak of)
         return None
-    found = estimate(table.log_stat).s_run
-    return None if found is None else float(np.max(found))
+    found = estimate(table.log_stat)
+    if found.s_run is None:
+        return None
+    shared = found.s_run[~found.alone]
+    return float(np.max(shared if shared.size else found.s_run))
 
 
 def _unpaired(usable: pd.DataFrame, baseline: str, arm: str, reason: str) -> Comparison:

@@ -110,8 +110,8 @@ def compared(table: CompleteRounds, rules: Rules) -> list[Comparison]:
         made.append(
             replace(
                 one,
-                method=found.method,
-                df=found.df or None,
+                method=found.method_of(k),
+                df=int(found.df[k]) or None,
                 p_value=None if p is None else float(p[k]),
                 noise_floor=None if floor is None or hidden else max(floor[0], evidence.resolution),
                 noise_floor_source=None if floor is None or hidden else floor[1],
@@ -178,17 +178,17 @@ def _half_width(found: Estimate, k: int, rules: Rules) -> tuple[float | None, st
     widths = found.half_width(rules.confidence)
     if widths is None:
         return None, reason or ONE_ROUND
-    half = float(np.broadcast_to(widths, found.effect.shape)[k])
+    half = float(widths[k])
     return half, reason or (NO_SPREAD if half < NO_WIDTH else None)
 
 
 def _needed(found: Estimate, k: int, table: CompleteRounds, rules: Rules) -> int | None:
     if found.s_run is None:
         return None
-    s_run = float(np.broadcast_to(found.s_run, found.effect.shape)[k])
+    s_run, arms = float(found.s_run[k]), 2 if found.alone[k] else len(table.arms)
     if len(table.arms) == 2 and len(table.rounds) > 2:  # noqa: PLR2004 (4.5 takes the spread of the ratios; two show none)
         s_run = spread(table.log_stat) / math.sqrt(2.0)
-    return rounds_needed(s_run, rules.margin, len(table.arms), rules.confidence)
+    return rounds_needed(s_run, rules.margin, arms, rules.confidence)
 
 
 def log_range(logs: Floats) -> tuple[float, float]:

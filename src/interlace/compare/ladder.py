@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from interlace.compare.coarse import pair_resolution
 from interlace.compare.comparison import NO_SPREAD, NO_WIDTH, log_range
 from interlace.compare.rounds import complete_rounds, usable_runs
@@ -18,6 +16,7 @@ from interlace.stats.multiple import holm
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
 
@@ -62,9 +61,9 @@ class Ladder:
 def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, margin: float = 0.01) -> Ladder | None:
     """Build the commit table of `arms`, in their order; None with fewer than three arms or two complete rounds.
 
-    `runs` as in `compare`, whose order may be judged. Adjacent differences use the pooled residual of round + arm;
-    the total is taken from the first and last row directly, since adding rows would add their noise (methodology
-    4.12). Rows whose logs are too coarse are not judged.
+    `runs` as in `compare`, whose order may be judged. Adjacent differences use the pooled residual of round + arm,
+    where the rows vary alike (see `estimate`); the total is taken from the first and last row directly, since adding
+    rows would add their noise (methodology 4.12). Rows whose logs are too coarse are not judged.
     """
     usable, _ = usable_runs(runs)
     table = complete_rounds(usable, arms[0], arms)
@@ -93,7 +92,7 @@ def _p(found: Estimate, index: int) -> float:
 
 def _half(found: Estimate, confidence: float, index: int) -> float:
     width = found.half_width(confidence)
-    return math.inf if width is None else float(np.broadcast_to(width, found.effect.shape)[index])
+    return math.inf if width is None else float(width[index])
 
 
 def _step(

@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from interlace.compare.verdict import decimals_for, percent
-from interlace.stats.interval import sign_flip_p, signed_rank_interval, t_quantile
+from interlace.stats.alike import FEWEST_ROUNDS, alike
+from interlace.stats.interval import estimate, sign_flip_p, signed_rank_interval, t_quantile
 from interlace.stats.multiple import expected_best
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def candidate(
         notes.append(f"without flagged rounds: {unflagged}")
     if drift is not None and low is not None and high is not None:
         half = 0.5 * math.log(high / low)
-        if abs(drift.total) > half:
+        if abs(drift.total) > max(half, drift.half):
             notes.append(_adjusted(drift, arm_index))
     if len(differences) >= MANY_ROUNDS:
         notes.extend(_exact(differences, confidence, flagged=flagged))
@@ -103,11 +104,33 @@ def common(
     """Write the notes on the experiment as a whole. `runs` may hold the burn-in (round 0)."""
     notes = [*_flag_notes(table, flags), *_drift_notes(table, drift, s_run), *_coarse_notes(runs)]
     notes.extend(_burn_in_notes(runs, table, s_run))
+    notes.extend(_unlike_notes(table))
     candidates = len(table.arms) - 1
     if candidates >= MANY_CANDIDATES and s_run is not None:
         best = 100.0 * expected_best(candidates, s_run, len(table.rounds))
         notes.append(f"with no real effect the best of {candidates} is expected to look about {best:.2g} % faster")
     return tuple(notes)
+
+
+def _unlike_notes(table: CompleteRounds) -> list[str]:
+    """Name the arms whose runs do not vary as those of the others do, and the pairs that spread more than the rest."""
+    if len(table.rounds) < FEWEST_ROUNDS or len(table.arms) < 3:  # noqa: PLR2004 (others to be unlike of)
+        return []
+    together, alone = alike(table.log_stat), estimate(table.log_stat).alone
+    own = table.log_stat - table.log_stat[:, together].mean(axis=1, keepdims=True)
+    sd = 100.0 * own.std(axis=0, ddof=1)
+    notes = []
+    if not together.all():
+        apart = _listed([f"{table.arms[k]} by {sd[k]:.2g} %" for k in np.flatnonzero(~together)])
+        rest = math.sqrt(float((sd[together] ** 2).mean()))
+        notes.append(
+            f"arms do not vary alike from run to run: {apart}, the others by {rest:.2g} %; "
+            "what is compared with such an arm is judged by its own rounds"
+        )
+    wide = [table.arms[k + 1] for k in np.flatnonzero(alone) if together[0] and together[k + 1]]
+    if wide:
+        notes.append(f"rounds spread more than in the other arms: {_listed(wide)}; judged by their own rounds")
+    return notes
 
 
 def _flag_notes(table: CompleteRounds, flags: list[Flag]) -> list[str]:

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import (
     special,
 )  # scipy.stats costs a second of CPU to import; these two functions are all of it we use
 
+from interlace.stats.alike import alike, fits, squares
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
 
 PAIRED = "paired t on log ratios"
 TWO_SAMPLE = "pooled two-sample t"
 WITH_AA = "paired t, variance pooled with A/A rounds"
 RESIDUAL = "pooled residual of round + arm"
+OWN_ROUNDS = "this pair alone: its runs vary unlike those of the other arms"
 NO_INTERVAL = "single round: no interval"
 FEWEST_AA_ROUNDS = 4
 MOST_ROUNDS = 1000
@@ -33,19 +38,25 @@ MOST_SIGN_FLIPS = 16
 class Estimate:
     """Effects of all candidates against the baseline, as logs of time ratios (below 0 is faster).
 
-    `effect` has shape (..., candidates); `se` the same or one that broadcasts to it, None with a single
-    round; `s_run` is the relative run-to-run standard deviation behind it.
+    All arrays have shape (..., candidates). `se` is None with a single round; `s_run` is the relative run-to-run
+    standard deviation behind it. `alone` marks pairs that are judged by their own rounds, since their runs do not vary
+    as those of the other arms do; `method` is that of the rest.
     """
 
     effect: Floats
     se: Floats | None
-    df: int
+    df: Ints
     method: str
     s_run: Floats | None
+    alone: Bools
+
+    def method_of(self, candidate: int) -> str:
+        """Name the method behind one candidate's interval (without batch dimensions)."""
+        return OWN_ROUNDS if self.alone[candidate] else self.method
 
     def half_width(self, confidence: float = 0.95) -> Floats | None:
         """Half width of the interval on the log scale."""
-        return None if self.se is None else t_quantile(confidence, self.df) * self.se
+        return None if self.se is None else np.asarray(special.stdtrit(self.df, 0.5 + confidence / 2.0) * self.se)
 
     def p_value(self) -> Floats | None:
         """Two-sided p of each effect; 1 where effect and spread are both exactly 0."""
@@ -66,49 +77,58 @@ def estimate(log_s: ArrayLike, base: int = 0, aa_log_s: ArrayLike | None = None)
 
     Two arms: paired t from three rounds on, pooled two-sample t (df 2) for two rounds, either replaced by a
     variance pooled with at least four A/A rounds (shape (rounds, 2), same session, node and workload) where
-    given. Three arms and more: residual of the additive model round + arm. Source: methodology 4.3
-    (docs/statistics.md).
+    given. Three arms and more: residual of the additive model round + arm over the arms that vary alike; a pair with
+    another arm in it, or with rounds that spread more than the residual allows, is judged as two arms are. Source:
+    methodology 4.3 (docs/statistics.md).
     """
     values = np.asarray(log_s, dtype=np.float64)
     rounds, arms = values.shape[-2:]
-    others = [arm for arm in range(arms) if arm != base]
-    differences = values[..., others] - values[..., [base]]
+    differences = np.delete(values, base, axis=-1) - values[..., [base]]
     effect = np.asarray(differences.mean(axis=-2))
+    nobody = np.zeros(effect.shape, dtype=np.bool_)
     if rounds == 1:
-        return Estimate(effect, None, 0, NO_INTERVAL, None)
-    if arms > 2:  # noqa: PLR2004 (two arms pair)
-        variance, df = residual_variance(values)
-        return _from_run_variance(effect, variance[..., None], df, rounds, RESIDUAL)
+        return Estimate(effect, None, np.zeros(effect.shape, dtype=np.int64), NO_INTERVAL, None, nobody)
     aa = None if aa_log_s is None else np.asarray(aa_log_s, dtype=np.float64)
-    if aa is not None and len(aa) >= FEWEST_AA_ROUNDS:
-        return _with_aa(effect, differences, aa)
+    if arms == 2 and aa is not None and len(aa) >= FEWEST_AA_ROUNDS:  # noqa: PLR2004 (two arms pair)
+        return _estimate(effect, *_with_aa(differences, aa), rounds, WITH_AA, nobody)
+    variance, df, method = _own_rounds(values, differences, base)
+    if arms == 2:  # noqa: PLR2004
+        return _estimate(effect, variance, df, rounds, method, nobody)
+    together = alike(values)
+    shared, shared_df = residual_variance(values, together)
+    alone = ~(np.delete(together, base, axis=-1) & together[..., [base]] & fits(differences, values, together))
+    variance, each = np.where(alone, variance, shared[..., None]), np.where(alone, df, shared_df[..., None])
+    return _estimate(effect, variance, each, rounds, RESIDUAL, alone)
+
+
+def residual_variance(log_s: Floats, together: Bools) -> tuple[Floats, Ints]:
+    """Variance of the residual of round + arm over the arms that are `together`, and its df, both of shape (...)."""
+    df = np.asarray((log_s.shape[-2] - 1) * (together.sum(axis=-1) - 1))
+    return np.asarray(squares(log_s, together).sum(axis=-1) / df), df
+
+
+def _own_rounds(values: Floats, differences: Floats, base: int) -> tuple[Floats, int, str]:
+    """Run variance of each pair from its own runs, shape (..., candidates), its df, and the method."""
+    rounds = values.shape[-2]
     if rounds == 2:  # noqa: PLR2004 (a paired t of two rounds has one degree of freedom)
-        variance = values.var(axis=-2, ddof=1).mean(axis=-1)
-        return _from_run_variance(effect, variance[..., None], 2, rounds, TWO_SAMPLE)
-    return _from_run_variance(effect, differences.var(axis=-2, ddof=1) / 2.0, rounds - 1, rounds, PAIRED)
+        of_arm = values.var(axis=-2, ddof=1)
+        return (np.delete(of_arm, base, axis=-1) + of_arm[..., [base]]) / 2.0, 2, TWO_SAMPLE
+    return differences.var(axis=-2, ddof=1) / 2.0, rounds - 1, PAIRED
 
 
-def residual_variance(log_s: Floats) -> tuple[Floats, int]:
-    """Variance of the residual of round + arm, shape (...), and its degrees of freedom."""
-    rounds, arms = log_s.shape[-2:]
-    residual = log_s - log_s.mean(axis=-2, keepdims=True) - log_s.mean(axis=-1, keepdims=True)
-    residual = residual + log_s.mean(axis=(-2, -1), keepdims=True)
-    df = (rounds - 1) * (arms - 1)
-    return np.asarray((residual**2).sum(axis=(-2, -1)) / df), df
-
-
-def _with_aa(effect: Floats, differences: Floats, aa: Floats) -> Estimate:
+def _with_aa(differences: Floats, aa: Floats) -> tuple[Floats, int]:
     rounds = differences.shape[-2]
     df0 = len(aa) - 1
     s0 = (aa[:, 1] - aa[:, 0]).var(ddof=1)
     df = df0 + rounds - 1
-    pooled = (df0 * s0 + (rounds - 1) * differences.var(axis=-2, ddof=1)) / df
-    return _from_run_variance(effect, pooled / 2.0, df, rounds, WITH_AA)
+    return (df0 * s0 + (rounds - 1) * differences.var(axis=-2, ddof=1)) / df / 2.0, df
 
 
-def _from_run_variance(effect: Floats, variance: Any, df: int, rounds: int, method: str) -> Estimate:
-    run_variance = np.asarray(variance, dtype=np.float64)
-    return Estimate(effect, np.sqrt(run_variance * 2.0 / rounds), df, method, np.sqrt(run_variance))
+def _estimate(
+    effect: Floats, variance: Floats, df: ArrayLike, rounds: int, method: str, alone: Bools
+) -> Estimate:  # fmt: skip
+    se, each = np.sqrt(variance * 2.0 / rounds), np.broadcast_to(np.asarray(df), effect.shape)
+    return Estimate(effect, se, each, method, np.sqrt(variance), alone)
 
 
 def noise_floor(
@@ -127,16 +147,18 @@ def noise_floor(
         variance, df = float((aa[:, 1] - aa[:, 0]).var(ddof=1)) / 2.0, len(aa) - 1
         source = f"A/A, {len(aa)} rounds"
     else:
-        variance, df = _own_variance(values, arms, rounds)
-        source = f"own spread, df {df}"
+        variance, df, whose = _own_variance(values, arms, rounds)
+        source = f"own spread{whose}, df {df}"
     return math.expm1(t_quantile(confidence, df) * math.sqrt(variance * 2.0 / rounds)), source
 
 
-def _own_variance(values: Floats, arms: int, rounds: int) -> tuple[float, int]:
-    if arms > 2:  # noqa: PLR2004 (two arms: spread within each)
-        variance, df = residual_variance(values)
-        return float(variance), df
-    return float(values.var(axis=0, ddof=1).mean()), arms * (rounds - 1)
+def _own_variance(values: Floats, arms: int, rounds: int) -> tuple[float, int, str]:
+    """Run variance, df, and of which arms where it is not that of all."""
+    if arms <= 2:  # noqa: PLR2004 (two arms: spread within each)
+        return float(values.var(axis=0, ddof=1).mean()), arms * (rounds - 1), ""
+    together = alike(values)
+    variance, df = residual_variance(values, together)
+    return float(variance), int(df), "" if together.all() else f" of {together.sum()} of {arms} arms"
 
 
 def rounds_needed(s_run: float, margin: float, arms: int, confidence: float = 0.95) -> int | None:
