@@ -274,6 +274,26 @@ def test_an_unusual_run_is_kept_and_the_line_without_its_round_shown() -> None:
     assert found.notes[0].startswith("1 flagged run, kept (round 3, B, +")
 
 
+def test_an_unusual_run_of_another_arm_adds_no_line() -> None:
+    values = np.hstack([FOUR, FOUR[:, [1]]])
+    values[2, 2] *= 1.1
+
+    found = compare(table(values), "A").by_arm()
+
+    assert any(note.startswith("without flagged rounds: ") for note in found["C"].notes)
+    assert not any(note.startswith("without flagged rounds: ") for note in found["B"].notes)
+
+
+def test_a_single_round_that_is_left_is_no_line() -> None:
+    values = np.exp(0.001 * np.random.default_rng(23).standard_normal((3, 2)))
+    values[0, 1] *= 1.2
+    values[1, 1] *= 0.8
+
+    (found,) = compare(table(values), "A").candidates
+
+    assert not any(note.startswith("without flagged rounds: ") for note in found.notes)
+
+
 def test_six_rounds_with_a_flag_show_the_exact_tests() -> None:
     values = np.vstack([FOUR, FOUR[:2] * 1.001])
     values[2, 1] *= 1.2

@@ -174,11 +174,13 @@ def _with_remarks(
     means = None
     if np.isfinite(table.log_mean).all():
         means = compared(replace(table, log_stat=table.log_mean), rules)[k - 1]
-    keep = sorted(set(range(len(table.rounds))) - {flag.round_index for flag in flags})
+    # A flagged run of another arm is in no ratio of this one.
+    own = {flag.round_index for flag in flags if flag.arm_index in (0, k)}
+    keep = sorted(set(range(len(table.rounds))) - own)
     unflagged = None
-    if flags and keep:
+    if own and len(keep) > 1:
         rest = replace(table, log_stat=table.log_stat[keep], rounds=tuple(table.rounds[i] for i in keep))
-        unflagged = compared(rest, _for_fewer(rules, len(keep)))[k - 1]
+        unflagged = compared(rest, rules)[k - 1]
     differences = table.log_stat[:, k] - table.log_stat[:, 0]
     notes = remarks.candidate(
         (one.verdict, one.low, one.high),
@@ -189,7 +191,7 @@ def _with_remarks(
         unflagged=None if unflagged is None else unflagged.sentence,
         drift=drift,
         arm_index=k,
-        flagged=bool(flags),
+        flagged=bool(own),
     )
     return replace(one, notes=notes)
 
@@ -200,9 +202,3 @@ def _ratios_part(trimmed: Comparison, means: Comparison | None) -> bool:
         return False
     half = 0.5 * math.log(trimmed.high / trimmed.low)
     return abs(math.log(means.ratio / trimmed.ratio)) > max(LEAST_PART, 0.25 * half)
-
-
-def _for_fewer(rules: Rules, rounds: int) -> Rules:
-    if rounds > 1:
-        return rules
-    return replace(rules, reasons=tuple(reason or ONE_ROUND for reason in rules.reasons))
