@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What docs/results/act_ladder is made of, in one call on a node with GPUs; what a run prints goes to OUT/NAME.txt.
 #
-#   bash benchmarks/act_on_gpus.sh OUT [RANKS [PART ...]]      parts: doctor aa ladder beyond settings one numerics traces
+#   bash benchmarks/act_on_gpus.sh OUT [RANKS [PART ...]]      parts: doctor aa ladder beyond settings numa one numerics traces
 #   PLAN=1 bash benchmarks/act_on_gpus.sh OUT 2                shows what would run, and runs nothing
 #
 # With one rank it starts under torchrun, which makes a process group of one: DDP's own work is there, communication is not.
@@ -11,7 +11,7 @@ set -eu
 out=$1
 ranks=${2:-$(nvidia-smi -L | wc -l)}
 shift $(($# < 2 ? $# : 2))
-parts=${*:-doctor aa ladder beyond settings one numerics traces}
+parts=${*:-doctor aa ladder beyond settings numa one numerics traces}
 verb=${PLAN:+plan}
 common=("output_dir=$out/sweeps" "ranks.nproc_per_node=$ranks")
 [ "$ranks" -gt 1 ] || common+=(launchers=torchrun)
@@ -43,6 +43,7 @@ for part in $parts; do
     ladder) sweep act_ladder sweeps=act_ladder rounds=3 ;;
     beyond) sweep act_beyond sweeps=act_beyond rounds=3 ;;
     settings) sweep act_settings sweeps=act_settings rounds=3 ;;
+    numa) sweep act_numa workload=act "numa.bind=auto,off" rounds=4 ;;
     one) [ "$ranks" = 1 ] || sweep act_ddp_vs_one sweeps=act_ddp_vs_one rounds=3 ;;
     numerics) numerics ;;
     traces)
