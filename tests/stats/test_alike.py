@@ -74,6 +74,15 @@ def test_with_a_noisy_baseline_every_pair_is_judged_by_its_own_rounds() -> None:
     assert estimate(with_noisy(0)).alone.all()
 
 
+def test_against_arms_without_any_spread_nothing_is_unlike() -> None:
+    """Clocks so coarse that most runs read the same: parting the one that shows noise would hide all of it."""
+    table = np.zeros((4, 5))
+    table[1, 2] = 0.01
+
+    assert alike(table).all()
+    assert list(estimate(table).alone) == [False, True, False, False]
+
+
 def test_two_rounds_part_nobody() -> None:
     table = with_noisy(4, times=1000.0)[:2]
 

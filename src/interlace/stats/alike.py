@@ -23,6 +23,9 @@ LEVEL = 0.05
 FEWEST_ROUNDS = 3
 """With one degree of freedom an arm, parting makes as many false calls as it saves."""
 
+NO_SPREAD = 1e-24
+"""Sums of squares up to here are float noise of logarithms: against no spread at all nothing can be unlike."""
+
 
 def alike(log_s: Floats) -> Bools:
     """Tell which arms share a spread, shape (..., arms), from logs of run statistics (..., rounds, arms).
@@ -57,7 +60,8 @@ def fits(differences: Floats, log_s: Floats, together: Bools) -> Bools:
     of_pair = differences.var(axis=-2) * (df + 1) / 2.0
     rest = np.maximum(squares(log_s, together).sum(axis=-1)[..., None] - of_pair, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(~(special.fdtrc(df, df * (n - 2), of_pair * (n - 2) / rest) < LEVEL))
+        p = special.fdtrc(df, df * (n - 2), of_pair * (n - 2) / rest)
+    return np.asarray(~((p < LEVEL) & (rest > NO_SPREAD)))
 
 
 def squares(log_s: Floats, together: Bools) -> Floats:
@@ -77,4 +81,4 @@ def _p_of_each(log_s: Floats, together: Bools) -> Floats:
         by_itself = of_arm * n / (n - 1)  # of the arm against the mean of the others
         rest = np.maximum(of_arm.sum(axis=-1, keepdims=True) - by_itself, 0.0)
         p = special.fdtrc(df, df * (n - 2), by_itself * (n - 2) / rest)
-    return np.where(together & (n > 2) & np.isfinite(p), p, 1.0)  # noqa: PLR2004 (an arm and two others)
+    return np.where(together & (n > 2) & (rest > NO_SPREAD), p, 1.0)  # noqa: PLR2004 (an arm and two others)
