@@ -2,6 +2,7 @@
 # What docs/results/act_ladder is made of, in one call on a node with GPUs; what a run prints goes to OUT/NAME.txt.
 #
 #   bash benchmarks/act_on_gpus.sh OUT [RANKS [PART ...]]      parts: doctor aa ladder beyond settings numa one numerics traces
+#   OVERRIDES="workload.steps=150 measure.window=[51,150]" bash ...  shorter runs, or any other setting, for all parts
 #   PLAN=1 bash benchmarks/act_on_gpus.sh OUT 2                shows what would run, and runs nothing
 #
 # With one rank it starts under torchrun, which makes a process group of one: DDP's own work is there, communication is not.
@@ -14,6 +15,8 @@ shift $(($# < 2 ? $# : 2))
 parts=${*:-doctor aa ladder beyond settings numa one numerics traces}
 verb=${PLAN:+plan}
 common=("output_dir=$out/sweeps" "ranks.nproc_per_node=$ranks")
+read -ra overrides <<< "${OVERRIDES:-}"
+common+=("${overrides[@]}")
 [ "$ranks" -gt 1 ] || common+=(launchers=torchrun)
 mkdir -p "$out"
 
