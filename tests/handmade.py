@@ -43,12 +43,14 @@ def on_disk(
     cause: Cause = BROKE,
     slower: float = 1.0,
     apart: float = 1.0,
+    arms: str = "ab",
+    noisy: float = 1.0,
 ) -> LoadedSweep:
     """Write a finished sweep of arms a and b whose runs differ by `spread`; `failed` maps an arm to its bad rounds.
 
-    All runs are `slower` by that factor, those of b by `apart` as well.
+    All runs are `slower` by that factor, those of b by `apart` as well; the last arm varies `noisy` times as much.
     """
-    sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in "ab"), "a", config)
+    sweep = Sweep("s", tuple(Arm(name, name, (), config) for name in arms), "a", config)
     plan = plan or make_plan(sweep)
     for _ in range(extra):
         plan = add_round(plan, "wide")
@@ -64,7 +66,8 @@ def on_disk(
         if run.round in (failed or {}).get(run.arm, set()):
             write_record(path, replace(record, status="failed", cause=cause))
             continue
-        step_s = slower * (apart if run.arm == "b" else 1.0) * 0.1 * float(np.exp(spread * random.standard_normal()))
+        varies = spread * (noisy if run.arm == arms[-1] else 1.0)
+        step_s = slower * (apart if run.arm == "b" else 1.0) * 0.1 * float(np.exp(varies * random.standard_normal()))
         times = step_s * (1.0 + 1e-6 * np.arange(1, 21))  # a clock that ticks finely
         frame = pd.DataFrame({"step": range(1, 21), "rank": 0, "step_s": times, "end_s": np.cumsum(times)})
         frame.to_parquet(path / "steps.parquet")

@@ -98,9 +98,25 @@ def test_only_takes_the_names_of_swept_arms_too() -> None:
     assert [arm.name for arm in sweep.arms] == ["abc", "ghi"]
 
 
+def test_a_listed_arm_stands_for_all_that_a_swept_key_makes_of_it() -> None:
+    config = replace(CONFIG, arms=[*TWO, ArmConfig("faster")], only=["fast"])
+
+    sweep = built(config, axis("workload.batch_size", "8", "16"))
+
+    assert [arm.name for arm in sweep.arms] == ["fast,batch_size=8", "fast,batch_size=16"]
+
+
+def test_one_arm_that_is_left_has_nothing_to_be_compared_with() -> None:
+    assert "leaves one of 2 arms" in refusal(replace(CONFIG, arms=TWO, only=["baseline"]))
+
+
+def test_only_cannot_be_swept_over() -> None:
+    assert "only cannot be swept over" in refusal(CONFIG, axis("only", "[a,b]", "[a,c]"))
+
+
 def test_an_arm_that_only_asks_for_and_nobody_has_is_refused_with_the_arms_there_are() -> None:
     assert refusal(replace(CONFIG, arms=TWO, only=["baseline", "fats"])) == (
-        "only=['baseline', 'fats']: no arm is called 'fats'; the arms are baseline, fast"
+        "only=['baseline', 'fats']: no arm is called 'fats'; the arms are \"baseline\", \"fast\""
     )
 
 
@@ -119,7 +135,9 @@ def test_without_an_arm_of_that_name_the_first_is_the_baseline() -> None:
 
 
 def test_a_baseline_that_does_not_exist_is_refused_with_the_arms_there_are() -> None:
-    assert refusal(replace(CONFIG, arms=TWO, baseline="x")) == "baseline=x is not an arm; the arms are baseline, fast"
+    assert refusal(replace(CONFIG, arms=TWO, baseline="x")) == (
+        "baseline=x is not an arm (or only= leaves it out); the arms are baseline, fast"
+    )
 
 
 def test_two_arms_of_one_name_are_refused() -> None:

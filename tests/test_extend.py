@@ -85,6 +85,16 @@ def test_an_adaptive_sweep_that_cannot_get_there_says_what_it_could_reach(tmp_pa
     assert (stopped_because(loaded) or "").startswith("cannot reach 1 % here; best reachable about")
 
 
+def test_an_adaptive_sweep_goes_on_for_the_arm_that_varies_most(tmp_path: Path) -> None:
+    calm = on_disk(tmp_path / "calm", ADAPTIVE, 0.0003, arms="abcde")
+    noisy = on_disk(tmp_path / "noisy", ADAPTIVE, 0.0003, arms="abcde", noisy=20.0)
+
+    assert added(calm) == []
+    assert added(noisy) == [(5, None)]
+    dfs = [one.df for one in noisy.analysis.comparisons]
+    assert (dfs[0], dfs[-1]) == (9, 3)
+
+
 def test_intervals_of_a_chosen_number_of_rounds_are_97_percent_ones_and_say_so(tmp_path: Path) -> None:
     analysis = on_disk(tmp_path, ADAPTIVE, 0.001).analysis
 

@@ -51,6 +51,8 @@ def build_sweep(request: Request, range_axis: Callable[[SweepConfig], Axis | Non
     whatever an arm may not have of its own.
     """
     first = [axis.overrides[0] for axis in request.axes]
+    if any(key_of(axis.key) == "only" for axis in request.axes):
+        raise ConfigError("only cannot be swept over; it chooses arms for the whole sweep: only=[baseline,fast]")
     base = request.compose([*request.plain, *first])
     commits = range_axis(base)
     axes = (*request.axes, commits) if commits else request.axes
@@ -93,12 +95,24 @@ def cross(points: Sequence[Point], axes: Sequence[Axis]) -> list[Point]:
 def chosen(points: Sequence[Point], only: Sequence[str]) -> list[Point]:
     """Return the points that `only` names, in their own order; all of them where it names none.
 
-    Raises ConfigError for a name that no arm has.
+    The name of a listed arm stands for all that a swept key makes of it. Raises ConfigError for a name that no arm has,
+    and where one arm alone is left.
     """
+    if not only:
+        return list(points)
     names = [point.name for point in points]
-    if unknown := [name for name in only if name not in names]:
-        raise ConfigError(f"only={list(only)}: no arm is called '{unknown[0]}'; the arms are {', '.join(names)}")
-    return [point for point in points if point.name in only] if only else list(points)
+    for name in only:
+        if not any(_is_meant(each, name) for each in names):
+            quoted = ", ".join(f'"{each}"' for each in names)
+            raise ConfigError(f"only={list(only)}: no arm is called '{name}'; the arms are {quoted}")
+    left = [point for point in points if any(_is_meant(point.name, name) for name in only)]
+    if len(left) == 1 and len(points) > 1:
+        raise ConfigError(f"only={list(only)} leaves one of {len(points)} arms and nothing to compare; name two")
+    return left
+
+
+def _is_meant(name: str, asked: str) -> bool:
+    return name == asked or name.startswith(f"{asked},")
 
 
 def axis_labels(axes: Sequence[Axis]) -> list[list[str]]:
@@ -170,7 +184,7 @@ def pick_baseline(asked: str | None, names: Sequence[str]) -> str:
     if asked is None:
         return "baseline" if "baseline" in names else names[0]
     if asked not in names:
-        raise ConfigError(f"baseline={asked} is not an arm; the arms are {', '.join(names)}")
+        raise ConfigError(f"baseline={asked} is not an arm (or only= leaves it out); the arms are {', '.join(names)}")
     return asked
 
 

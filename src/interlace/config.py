@@ -124,7 +124,8 @@ def _explain(error: BaseException) -> str:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
     if "no viable alternative" in text or "mismatched input" in text:
         # Hydra's grammar: what stands inside brackets needs quotes of its own where it holds = : , or brackets.
-        return f"{text.splitlines()[0]}; quote values twice, for the shell and inside: \"ranks.args=['--a=b']\""
+        hint = """quote values twice, for the shell and inside: "ranks.args=['--a=b']", 'only=["a,k=1","b,k=1"]'"""
+        return f"{text.splitlines()[0]}; {hint}"
     return text
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from interlace.plan import add_round
-from interlace.stats.interval import OWN_ROUNDS, rounds_needed, t_quantile
+from interlace.stats.interval import t_quantile
 
 if TYPE_CHECKING:
     from interlace.loaded import LoadedSweep
@@ -77,24 +77,24 @@ def _adapted(loaded: LoadedSweep) -> Plan:
 
 
 def half_width(loaded: LoadedSweep, rounds: int) -> float | None:
-    """Return the half width of a 95 % interval after `rounds` rounds of today's spread; None without a spread."""
-    s_run, arms = loaded.analysis.s_run, _arms(loaded)
-    if s_run is None or rounds < 2 or arms < 2:  # noqa: PLR2004 (nothing to compare, or no spread)
-        return None
-    df = (rounds - 1) * (arms - 1)
-    return t_quantile(0.95, df) * s_run * math.sqrt(2.0 / rounds)
+    """Return the widest half width of a 95 % interval after `rounds` rounds, were they like those so far; None without.
 
-
-def _arms(loaded: LoadedSweep) -> int:
-    """Count the arms that share the spread: a pair that is judged by its own rounds neither helps nor holds up."""
-    judged = [one for one in loaded.analysis.comparisons if one.low is not None]
-    return 1 + (sum(one.method != OWN_ROUNDS for one in judged) or min(1, len(judged)))
+    On the log scale: the standard error falls with the root of the rounds, the degrees of freedom grow with them.
+    """
+    widths = []
+    for one in loaded.analysis.comparisons:
+        if one.low is None or one.high is None or one.df is None:
+            continue
+        se = 0.5 * math.log(one.high / one.low) / t_quantile(one.confidence, one.df)
+        df = max(1, one.df * (rounds - 1) // (one.rounds - 1))
+        widths.append(t_quantile(0.95, df) * se * math.sqrt(one.rounds / rounds))
+    return max(widths, default=None)
 
 
 def _is_hopeless(loaded: LoadedSweep) -> bool:
     adaptive = loaded.sweep.config.adaptive
-    needed = rounds_needed(loaded.analysis.s_run or 0.0, adaptive.target_pct / 100.0, _arms(loaded))
-    return needed is None or needed > HOPELESS * adaptive.max_rounds
+    best = half_width(loaded, int(HOPELESS * adaptive.max_rounds))
+    return best is None or best >= adaptive.target_pct / 100.0
 
 
 def stopped_because(loaded: LoadedSweep) -> str | None:

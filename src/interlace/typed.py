@@ -112,7 +112,7 @@ def _type_error(error: Exception, data: Mapping[str, Any]) -> str:
         text += "; a commit is text: quote it in the file (commit: '5e81234'), or YAML makes a number of it"
     if key == "measure.window":
         text += "; give the first and the last step, as in measure.window=[51,300]"
-    elif text.startswith("expected array"):
+    elif text.startswith("expected array") and key != "arms":
         text += f"; a list stands in brackets: {key}=[a,b]"
     choices = _choices(SweepConfig, key.split("."))
     found, value = _at(data, key.split("."))

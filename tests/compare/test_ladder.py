@@ -47,6 +47,20 @@ def test_the_steps_multiply_to_what_the_row_is_against_the_first() -> None:
     assert second.previous.ratio * third.previous.ratio == pytest.approx(third.first.ratio)
 
 
+def test_a_row_that_varies_unlike_the_others_is_judged_by_its_own_rounds_and_named() -> None:
+    steady = {
+        name: [0.1 - 0.001 * k, 0.1001 - 0.001 * k, 0.0999 - 0.001 * k, 0.1 - 0.001 * k]
+        for k, name in enumerate("abdef")
+    }
+    ladder = climb(frame({**steady, "c": [0.09, 0.11, 0.095, 0.1]}), list("abcdef"))
+
+    assert ladder is not None
+    assert [rung.previous.verdict for rung in ladder.rungs if rung.previous] == [
+        "faster", "within noise", "within noise", "faster", "faster",
+    ]  # fmt: skip
+    assert ladder.notes == (SHARED_ROWS, "judged by their own rounds against the row above: c, d")
+
+
 def test_adjacent_intervals_come_from_the_pooled_residual() -> None:
     ladder = climb(frame(LADDER), ["a", "b", "c"])
     log_s = np.log(np.array([LADDER["a"], LADDER["b"], LADDER["c"]]).T)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats as scipy_stats
 
 from interlace.stats import estimate, noise_floor
-from interlace.stats.alike import LEVEL, alike, fits
+from interlace.stats.alike import SHARED_LEVEL, alike, by_own_rounds
 
 CALM = np.random.default_rng(11).normal(0.0, 0.001, (4, 6))
 
@@ -45,7 +45,7 @@ def test_the_test_is_the_f_test_of_an_arm_against_the_residual_of_the_others() -
     others = CALM[:, 1:]
     residual = others - others.mean(0) - others.mean(1, keepdims=True) + others.mean()
     rest = (residual**2).sum() / (3 * 4)
-    critical = scipy_stats.f.ppf(1.0 - LEVEL / 6, 3, 12)
+    critical = scipy_stats.f.ppf(1.0 - SHARED_LEVEL / 6, 3, 12)
     apart = CALM[:, 0] - others.mean(1)
     apart = apart - apart.mean()
     at_one = (apart**2).sum() * (5 / 6) / 3 / rest
@@ -60,9 +60,9 @@ def test_a_pair_with_a_noisy_arm_is_judged_by_its_own_rounds_and_the_rest_withou
     table = with_noisy(4)
     found, pair, calm = estimate(table), estimate(table[:, [0, 4]]), estimate(np.delete(table, 4, axis=1))
 
-    assert list(found.alone) == [False, False, False, True, False]
+    assert list(found.own_rounds) == [False, False, False, True, False]
     assert list(found.df) == [12, 12, 12, 3, 12]
-    assert "this pair alone" in found.method_of(3)
+    assert "own rounds" in found.method_of(3)
     assert found.se is not None
     assert pair.se is not None
     assert calm.se is not None
@@ -71,7 +71,7 @@ def test_a_pair_with_a_noisy_arm_is_judged_by_its_own_rounds_and_the_rest_withou
 
 
 def test_with_a_noisy_baseline_every_pair_is_judged_by_its_own_rounds() -> None:
-    assert estimate(with_noisy(0)).alone.all()
+    assert estimate(with_noisy(0)).own_rounds.all()
 
 
 def test_against_arms_without_any_spread_nothing_is_unlike() -> None:
@@ -80,23 +80,36 @@ def test_against_arms_without_any_spread_nothing_is_unlike() -> None:
     table[1, 2] = 0.01
 
     assert alike(table).all()
-    assert list(estimate(table).alone) == [False, True, False, False]
+    assert list(estimate(table).own_rounds) == [False, True, False, False]
 
 
 def test_two_rounds_part_nobody() -> None:
     table = with_noisy(4, times=1000.0)[:2]
 
     assert alike(table).all()
-    assert not estimate(table).alone.any()
+    assert not estimate(table).own_rounds.any()
 
 
-def test_a_pair_whose_rounds_spread_more_than_the_rest_does_not_fit() -> None:
+def test_a_pair_whose_rounds_spread_more_than_the_rest_is_judged_by_them() -> None:
     table = CALM.copy()
-    table[:, 1] = table[:, 0] + [0.004, -0.004, 0.004, -0.004]
-    table[:, 0] -= [0.002, -0.002, 0.002, -0.002]
-    differences = table[:, 1:] - table[:, :1]
+    table[:, 1] = table[:, 0] + [0.002, -0.002, 0.002, -0.002]
+    table[:, 0] -= [0.001, -0.001, 0.001, -0.001]
 
-    assert list(fits(differences, table, np.ones(6, dtype=bool))) == [False, True, True, True, True]
+    assert alike(table).all()
+    assert list(by_own_rounds(table, 0, alike(table))) == [True, False, False, False, False]
+
+
+def test_an_arm_that_varies_somewhat_more_stays_in_the_shared_spread_but_is_judged_by_its_own_rounds() -> None:
+    table = with_noisy(4, times=2.2)
+    found, shared = estimate(table), estimate(table, base=1)
+
+    assert alike(table).all()
+    assert list(found.own_rounds) == [False, False, False, True, False]
+    assert list(found.df) == [15, 15, 15, 3, 15]
+    assert estimate(table, base=4).own_rounds.all()
+    assert shared.se is not None
+    assert found.se is not None
+    assert found.se[0] == pytest.approx(shared.se[0])
 
 
 def test_the_noise_floor_says_of_which_arms_it_is() -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 RNG = np.random.default_rng(11)
 FOUR = 0.028 * np.exp(0.002 * RNG.standard_normal((4, 2))) * [1.0, 0.9]
 
+CALM = 0.028 * np.exp(0.001 * np.random.default_rng(19).standard_normal((4, 6)))
+
 
 def table(values: ArrayLike, names: str = "ABCDEFGHIJK", **columns: object) -> pd.DataFrame:
     """Runs of a matrix (rounds, arms) of statistics; NaN leaves a run out."""
@@ -284,6 +286,26 @@ def test_an_unusual_run_of_another_arm_adds_no_line() -> None:
     assert not any(note.startswith("without flagged rounds: ") for note in found["B"].notes)
 
 
+def test_two_rounds_that_are_left_are_no_line_among_three_arms() -> None:
+    """Two rounds cannot tell whose spread is whose: the arm would borrow that of calmer ones."""
+    values = CALM.copy()
+    values[:, 5] *= [1.2, 0.85, 1.0, 1.1]
+
+    found = compare(table(values), "A").by_arm()["F"]
+
+    assert found.verdict == "within noise"
+    assert not any(note.startswith("without flagged rounds: ") for note in found.notes)
+
+
+def test_what_luck_makes_of_the_best_allows_for_the_arm_that_varies_most() -> None:
+    values = CALM.copy()
+    values[:, 5] *= [1.2, 0.85, 1.0, 1.1]
+
+    calm, noisy = (compare(table(one), "A").notes[-1] for one in (CALM, values))
+
+    assert float(noisy.split(" about ")[1].split(" ")[0]) > 20 * float(calm.split(" about ")[1].split(" ")[0])
+
+
 def test_a_single_round_that_is_left_is_no_line() -> None:
     values = np.exp(0.001 * np.random.default_rng(23).standard_normal((3, 2)))
     values[0, 1] *= 1.2
@@ -341,9 +363,6 @@ def test_many_candidates_are_judged_together() -> None:
     assert found.notes[-1].startswith("with no real effect the best of 10 is expected to look about 0.")
 
 
-CALM = 0.028 * np.exp(0.001 * np.random.default_rng(19).standard_normal((4, 6)))
-
-
 def test_an_arm_that_varies_unlike_the_others_is_said_and_judged_by_its_own_rounds() -> None:
     values = CALM.copy()
     values[:, 1] *= [0.95, 0.994, 0.996, 1.05]
@@ -353,7 +372,11 @@ def test_an_arm_that_varies_unlike_the_others_is_said_and_judged_by_its_own_roun
 
     noisy, calm = found.by_arm()["B"], found.by_arm()["C"]
     assert (noisy.verdict, noisy.df, calm.verdict, calm.df) == ("within noise", 3, "faster", 12)
-    assert noisy.noise_floor_source == "own spread of 5 of 6 arms, df 12"
+    assert calm.noise_floor_source == "own spread of 5 of 6 arms, df 12"
+    assert noisy.noise_floor_source == "own rounds of the arm and the baseline, df 3"
+    assert noisy.low is not None
+    assert noisy.high is not None
+    assert noisy.noise_floor == pytest.approx(math.sqrt(noisy.high / noisy.low) - 1)
     assert any(
         note.startswith("arms do not vary alike from run to run: B by 4.") and ", the others by 0." in note
         for note in found.notes
@@ -369,7 +392,7 @@ def test_a_pair_that_spreads_more_than_the_rest_is_said_and_judged_by_its_own_ro
     found = compare(table(values), "A")
 
     assert [one.arm for one in found.candidates if one.df == 3] == ["D"]
-    assert "rounds spread more than in the other arms: D; judged by their own rounds" in found.notes
+    assert "judged by their own rounds, which vary more than those of the other arms: D" in found.notes
 
 
 def test_a_drift_that_may_be_none_adds_no_adjusted_line() -> None:

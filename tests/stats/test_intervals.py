@@ -61,7 +61,7 @@ def test_one_round_gets_no_interval() -> None:
 
 def test_many_arms_share_the_residual_of_round_and_arm() -> None:
     rounds, arms = 4, 5
-    values = LOGS[:rounds]
+    values = LOGS[2 : 2 + rounds]
     design = np.column_stack([np.tile(np.eye(arms), (rounds, 1)), np.repeat(np.eye(rounds)[:, 1:], arms, axis=0)])
     coefficients, squares, _, _ = np.linalg.lstsq(design, values.ravel(), rcond=None)
     df = values.size - design.shape[1]

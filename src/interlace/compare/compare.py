@@ -13,6 +13,7 @@ from interlace.compare.coarse import pair_resolution
 from interlace.compare.comparison import NO_ROUND, ONE_ROUND, Comparison, Rules, compared, log_range, spread
 from interlace.compare.rounds import CompleteRounds, complete_rounds, usable_runs
 from interlace.compare.verdict import Evidence, judge
+from interlace.stats.alike import FEWEST_ROUNDS, alike
 from interlace.stats.drift import Drift, fit_drift
 from interlace.stats.flags import Flag, flag_runs
 from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate
@@ -123,7 +124,7 @@ def _s_run(table: CompleteRounds) -> float | None:
     found = estimate(table.log_stat)
     if found.s_run is None:
         return None
-    shared = found.s_run[~found.alone]
+    shared = found.s_run[~found.own_rounds]
     return float(np.max(shared if shared.size else found.s_run))
 
 
@@ -178,7 +179,8 @@ def _with_remarks(
     own = {flag.round_index for flag in flags if flag.arm_index in (0, k)}
     keep = sorted(set(range(len(table.rounds))) - own)
     unflagged = None
-    if own and len(keep) > 1:
+    fewest = 2 if len(table.arms) == 2 else FEWEST_ROUNDS  # noqa: PLR2004 (fewer cannot tell whose spread is whose)
+    if own and len(keep) >= fewest:
         rest = replace(table, log_stat=table.log_stat[keep], rounds=tuple(table.rounds[i] for i in keep))
         unflagged = compared(rest, rules)[k - 1]
     differences = table.log_stat[:, k] - table.log_stat[:, 0]
@@ -189,7 +191,7 @@ def _with_remarks(
         means=None if means is None else (means.verdict, means.sentence),
         stalls=_ratios_part(one, means),
         unflagged=None if unflagged is None else unflagged.sentence,
-        drift=drift,
+        drift=drift if alike(table.log_stat).all() else None,  # the line through all runs has one spread
         arm_index=k,
         flagged=bool(own),
     )

@@ -106,19 +106,28 @@ def compared(table: CompleteRounds, rules: Rules) -> list[Comparison]:
         one = _comparison(table, evidence, k)
         # A log that shows no spread shows no noise either: its floor would be a promise.
         coarse = rules.reasons[k] is not None and rules.resolution[k] is None
-        hidden = coarse or (floor is not None and floor[0] < NO_WIDTH)
+        seen = _floor_of(found, k, rules) or floor
+        hidden = coarse or seen is None or seen[0] < NO_WIDTH
         made.append(
             replace(
                 one,
                 method=found.method_of(k),
                 df=int(found.df[k]) or None,
                 p_value=None if p is None else float(p[k]),
-                noise_floor=None if floor is None or hidden else max(floor[0], evidence.resolution),
-                noise_floor_source=None if floor is None or hidden else floor[1],
+                noise_floor=None if seen is None or hidden else max(seen[0], evidence.resolution),
+                noise_floor_source=None if seen is None or hidden else seen[1],
                 resolution=rules.resolution[k],
             )
         )
     return made
+
+
+def _floor_of(found: Estimate, k: int, rules: Rules) -> tuple[float, str] | None:
+    """Noise floor of a candidate that is judged by its own rounds, and where it is from; None for the others."""
+    half = found.half_width(rules.confidence)
+    if half is None or not found.own_rounds[k]:
+        return None
+    return math.expm1(float(half[k])), f"own rounds of the arm and the baseline, df {found.df[k]}"
 
 
 def _without_rounds(table: CompleteRounds, arm: str, reason: str) -> Comparison:
@@ -185,8 +194,10 @@ def _half_width(found: Estimate, k: int, rules: Rules) -> tuple[float | None, st
 def _needed(found: Estimate, k: int, table: CompleteRounds, rules: Rules) -> int | None:
     if found.s_run is None:
         return None
-    s_run, arms = float(found.s_run[k]), 2 if found.alone[k] else len(table.arms)
-    if len(table.arms) == 2 and len(table.rounds) > 2:  # noqa: PLR2004 (4.5 takes the spread of the ratios; two show none)
+    s_run, arms, rounds = float(found.s_run[k]), len(table.arms), len(table.rounds)
+    if arms > 2:  # noqa: PLR2004
+        arms = 1 + int(found.df[k]) // (rounds - 1)  # those whose spread this is
+    elif rounds > 2:  # noqa: PLR2004 (4.5 takes the spread of the ratios; two show none)
         s_run = spread(table.log_stat) / math.sqrt(2.0)
     return rounds_needed(s_run, rules.margin, arms, rules.confidence)
 

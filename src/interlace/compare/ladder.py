@@ -82,7 +82,14 @@ def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, mar
         first = _step(from_first, confidence, row, None, pair_resolution(usable, present[0], arm))
         rungs.append(Rung(arm, previous, first))
     known = pair_resolution(usable, present[0], present[-1])
-    return Ladder(tuple(rungs), _total(log_s[:, [0, -1]], present, confidence, margin, known))
+    notes = (SHARED_ROWS, *_own_rounds(present, adjacent))
+    return Ladder(tuple(rungs), _total(log_s[:, [0, -1]], present, confidence, margin, known), notes)
+
+
+def _own_rounds(rows: Sequence[str], adjacent: Sequence[Estimate]) -> tuple[str, ...]:
+    """Name the rows whose change is judged by its own rounds, not by the spread that the rows share."""
+    own = [arm for index, (arm, found) in enumerate(zip(rows[1:], adjacent, strict=True)) if found.own_rounds[index]]
+    return (f"judged by their own rounds against the row above: {', '.join(own)}",) if own else ()
 
 
 def _p(found: Estimate, index: int) -> float:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from interlace.compare.verdict import decimals_for, percent
 from interlace.stats.alike import FEWEST_ROUNDS, alike
-from interlace.stats.interval import estimate, sign_flip_p, signed_rank_interval, t_quantile
+from interlace.stats.interval import estimate, residual_variance, sign_flip_p, signed_rank_interval, t_quantile
 from interlace.stats.multiple import expected_best
 
 if TYPE_CHECKING:
@@ -107,7 +107,10 @@ def common(
     notes.extend(_unlike_notes(table))
     candidates = len(table.arms) - 1
     if candidates >= MANY_CANDIDATES and s_run is not None:
-        best = 100.0 * expected_best(candidates, s_run, len(table.rounds))
+        everyone = np.ones(len(table.arms), dtype=np.bool_)  # whoever varies most is the likeliest best
+        best = 100.0 * expected_best(
+            candidates, math.sqrt(float(residual_variance(table.log_stat, everyone)[0])), len(table.rounds)
+        )
         notes.append(f"with no real effect the best of {candidates} is expected to look about {best:.2g} % faster")
     return tuple(notes)
 
@@ -116,20 +119,19 @@ def _unlike_notes(table: CompleteRounds) -> list[str]:
     """Name the arms whose runs do not vary as those of the others do, and the pairs that spread more than the rest."""
     if len(table.rounds) < FEWEST_ROUNDS or len(table.arms) < 3:  # noqa: PLR2004 (others to be unlike of)
         return []
-    together, alone = alike(table.log_stat), estimate(table.log_stat).alone
-    own = table.log_stat - table.log_stat[:, together].mean(axis=1, keepdims=True)
-    sd = 100.0 * own.std(axis=0, ddof=1)
+    together, own_rounds = alike(table.log_stat), estimate(table.log_stat).own_rounds
     notes = []
     if not together.all():
+        deviations = table.log_stat - table.log_stat[:, together].mean(axis=1, keepdims=True)
+        sd = 100.0 * deviations.std(axis=0, ddof=1)
         apart = _listed([f"{table.arms[k]} by {sd[k]:.2g} %" for k in np.flatnonzero(~together)])
         rest = math.sqrt(float((sd[together] ** 2).mean()))
-        notes.append(
-            f"arms do not vary alike from run to run: {apart}, the others by {rest:.2g} %; "
-            "what is compared with such an arm is judged by its own rounds"
-        )
-    wide = [table.arms[k + 1] for k in np.flatnonzero(alone) if together[0] and together[k + 1]]
-    if wide:
-        notes.append(f"rounds spread more than in the other arms: {_listed(wide)}; judged by their own rounds")
+        notes.append(f"arms do not vary alike from run to run: {apart}, the others by {rest:.2g} %")
+    if own_rounds.all():
+        notes.append("the baseline varies unlike the other arms: every arm is judged by its own rounds with it")
+    elif own_rounds.any():
+        names = _listed([table.arms[k + 1] for k in np.flatnonzero(own_rounds)])
+        notes.append(f"judged by their own rounds, which vary more than those of the other arms: {names}")
     return notes
 
 

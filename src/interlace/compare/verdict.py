@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from interlace.schema import Verdict
 
 SMALL_SPREAD = "spread unusually small, confirm"
+LEAST_P = 0.0001
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def _effect(verdict: Verdict, ratio: float, low: float, high: float, evidence: E
     effect, least, most = (f"{100.0 * size:.{places}f}" for size in sizes)
     joint = ""
     if evidence.candidates > 1:
-        p = "" if evidence.p_holm is None else f"Holm p = {evidence.p_holm:.2g}, "
+        p = "" if evidence.p_holm is None else f"Holm p {_p_text(evidence.p_holm)}, "
         joint = f"; {p}adjusted for {evidence.candidates} candidates"
     alone = " unadjusted" if evidence.candidates > 1 else ""
     return (
@@ -123,7 +124,7 @@ def _within_noise(ratio: float, low: float, high: float, evidence: Evidence) -> 
 def _why_not(ratio: float, evidence: Evidence) -> str:
     if abs(ratio - 1.0) <= evidence.resolution:
         return f", under the {100.0 * evidence.resolution:.2g} % that the log can resolve"
-    return f", not enough once adjusted for {evidence.candidates} candidates (Holm p = {evidence.p_holm:.2g})"
+    return f", not enough once adjusted for {evidence.candidates} candidates (Holm p {_p_text(evidence.p_holm or 0.0)})"
 
 
 def _more_rounds(evidence: Evidence, margin: str) -> str:
@@ -145,3 +146,8 @@ def _not_judged(evidence: Evidence) -> str:
 
 def _level(evidence: Evidence) -> str:
     return f"{100.0 * evidence.confidence:g} %"
+
+
+def _p_text(p: float) -> str:
+    """Write `= 0.0048`, or `< 0.0001`: with the tails of a t distribution nobody vouches for more."""
+    return f"= {p:.2g}" if p >= LEAST_P else f"< {LEAST_P}"

@@ -123,7 +123,11 @@ def _rung(arm: ArmSummary, rung: Rung | None) -> tuple[str, ...]:
         return (name, change, "", "", "", "not measured")
     if rung is None:
         return (name, change, milliseconds(arm.median_s), "", "", "not judged")
-    called = rung.previous.verdict if rung.previous else "baseline"
+    called = "baseline"
+    if rung.previous:
+        called = rung.previous.verdict
+        if called == "within noise" and not rung.previous.low <= 1.0 <= rung.previous.high:
+            called += " (adjusted)"  # the interval is this row's alone
     return (name, change, milliseconds(arm.median_s), _change(rung.previous), _change(rung.first), called)
 
 

@@ -17,21 +17,24 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Bools = NDArray[np.bool_]
 
-LEVEL = 0.05
-"""How often arms that do vary alike are parted, over all arms of a sweep (Bonferroni)."""
+SHARED_LEVEL = 0.01
+"""How often arms that do vary alike lose one from their shared spread, over all arms of a sweep (Bonferroni)."""
+
+OWN_LEVEL = 0.05
+"""How often an arm that varies as the others do, or a pair, is judged by its own rounds for nothing."""
 
 FEWEST_ROUNDS = 3
 """With one degree of freedom an arm, parting makes as many false calls as it saves."""
 
-NO_SPREAD = 1e-24
-"""Sums of squares up to here are float noise of logarithms: against no spread at all nothing can be unlike."""
+NO_SPREAD, NO_PART = 1e-24, 1e-9
+"""Squares up to here, and such a part of others', are float noise: against no spread at all nothing can be unlike."""
 
 
 def alike(log_s: Floats) -> Bools:
     """Tell which arms share a spread, shape (..., arms), from logs of run statistics (..., rounds, arms).
 
-    One arm after another is parted from the rest, as long as three are left: the one that varies most, if by more than
-    the others do (F test of its deviations from their mean). One that varies less only makes intervals wider.
+    One arm after another is parted from the rest, as long as three are left: the one that varies most, if by clearly
+    more than the others do (F test of its deviations from their mean).
     """
     rounds, arms = log_s.shape[-2:]
     together = np.ones((*log_s.shape[:-2], arms), dtype=np.bool_)
@@ -40,28 +43,28 @@ def alike(log_s: Floats) -> Bools:
     for _ in range(arms - 2):
         p = _p_of_each(log_s, together)
         worst = p.argmin(axis=-1, keepdims=True)
-        parted = np.take_along_axis(p, worst, axis=-1) < LEVEL / together.sum(axis=-1, keepdims=True)
+        parted = np.take_along_axis(p, worst, axis=-1) < SHARED_LEVEL / together.sum(axis=-1, keepdims=True)
         if not parted.any():
             break
         together &= ~(parted & (np.arange(arms) == worst))
     return together
 
 
-def fits(differences: Floats, log_s: Floats, together: Bools) -> Bools:
-    """Tell for each pair whether its rounds spread no more than the rest does (F test, 5 %), shape (..., pairs).
+def by_own_rounds(log_s: Floats, base: int, together: Bools) -> Bools:
+    """Tell which pairs with `base` the shared spread does not stand for, shape (..., pairs).
 
-    `differences` (..., rounds, pairs) are those of the pairs' logs; the rest is what the residual of round + arm over
-    the arms `together` holds besides a pair of them. Two arms alone fit by themselves.
+    Those with an arm that is not `together` or varies more than the others do, and those whose differences by round
+    spread more than the residual of round + arm does besides them (F tests). The milder level takes nothing out of the
+    shared spread, so that it does not become too small by chance.
     """
-    df = log_s.shape[-2] - 1
-    if df + 1 < FEWEST_ROUNDS:
-        return np.ones((*differences.shape[:-2], differences.shape[-1]), dtype=np.bool_)
-    n = together.sum(axis=-1)[..., None]
-    of_pair = differences.var(axis=-2) * (df + 1) / 2.0
-    rest = np.maximum(squares(log_s, together).sum(axis=-1)[..., None] - of_pair, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        p = special.fdtrc(df, df * (n - 2), of_pair * (n - 2) / rest)
-    return np.asarray(~((p < LEVEL) & (rest > NO_SPREAD)))
+    rounds = log_s.shape[-2]
+    if rounds < FEWEST_ROUNDS:
+        return np.delete(~together, base, axis=-1)
+    unlike = ~together | (_p_of_each(log_s, together) < OWN_LEVEL)
+    n = together.sum(axis=-1, keepdims=True)
+    of_pair = (np.delete(log_s, base, axis=-1) - log_s[..., [base]]).var(axis=-2) * rounds / 2.0
+    p = _p_more(of_pair, squares(log_s, together).sum(axis=-1, keepdims=True) - of_pair, rounds - 1, n - 2)
+    return np.asarray(np.delete(unlike, base, axis=-1) | unlike[..., [base]] | (p < OWN_LEVEL))
 
 
 def squares(log_s: Floats, together: Bools) -> Floats:
@@ -76,9 +79,13 @@ def _p_of_each(log_s: Floats, together: Bools) -> Floats:
     """P that an arm of the others' spread varies as much; 1 for arms that are parted, or are two alone."""
     of_arm = squares(log_s, together)
     n = together.sum(axis=-1, keepdims=True)
-    df = log_s.shape[-2] - 1
+    by_itself = of_arm * n / (n - 1)  # of the arm against the mean of the others
+    rest = of_arm.sum(axis=-1, keepdims=True) - by_itself
+    return np.where(together, _p_more(by_itself, rest, log_s.shape[-2] - 1, n - 2), 1.0)
+
+
+def _p_more(squares_of_one: Floats, rest: Floats, df: int, others: NDArray[np.int64]) -> Floats:
+    """P of the F test that one contrast varies more than the `others`, each with `df`; 1 where these show no spread."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        by_itself = of_arm * n / (n - 1)  # of the arm against the mean of the others
-        rest = np.maximum(of_arm.sum(axis=-1, keepdims=True) - by_itself, 0.0)
-        p = special.fdtrc(df, df * (n - 2), by_itself * (n - 2) / rest)
-    return np.where(together & (n > 2) & (rest > NO_SPREAD), p, 1.0)  # noqa: PLR2004 (an arm and two others)
+        p = special.fdtrc(df, df * others, squares_of_one * others / rest)
+    return np.where((others > 0) & (rest > np.maximum(NO_SPREAD, NO_PART * squares_of_one)), p, 1.0)

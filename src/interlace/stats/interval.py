@@ -14,7 +14,7 @@ from scipy import (
     special,
 )  # scipy.stats costs a second of CPU to import; these two functions are all of it we use
 
-from interlace.stats.alike import alike, fits, squares
+from interlace.stats.alike import alike, by_own_rounds, squares
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ PAIRED = "paired t on log ratios"
 TWO_SAMPLE = "pooled two-sample t"
 WITH_AA = "paired t, variance pooled with A/A rounds"
 RESIDUAL = "pooled residual of round + arm"
-OWN_ROUNDS = "this pair alone: its runs vary unlike those of the other arms"
+OWN_ROUNDS = "this pair's own rounds: they vary unlike those of the other arms"
 NO_INTERVAL = "single round: no interval"
 FEWEST_AA_ROUNDS = 4
 MOST_ROUNDS = 1000
@@ -39,20 +39,20 @@ class Estimate:
     """Effects of all candidates against the baseline, as logs of time ratios (below 0 is faster).
 
     All arrays have shape (..., candidates). `se` is None with a single round; `s_run` is the relative run-to-run
-    standard deviation behind it. `alone` marks pairs that are judged by their own rounds, since their runs do not vary
-    as those of the other arms do; `method` is that of the rest.
+    standard deviation behind it. `own_rounds` marks pairs among three arms and more that are judged by their own
+    rounds, since they do not vary as the others do; `shared_method` is that of the rest.
     """
 
     effect: Floats
     se: Floats | None
     df: Ints
-    method: str
+    shared_method: str
     s_run: Floats | None
-    alone: Bools
+    own_rounds: Bools
 
     def method_of(self, candidate: int) -> str:
         """Name the method behind one candidate's interval (without batch dimensions)."""
-        return OWN_ROUNDS if self.alone[candidate] else self.method
+        return OWN_ROUNDS if self.own_rounds[candidate] else self.shared_method
 
     def half_width(self, confidence: float = 0.95) -> Floats | None:
         """Half width of the interval on the log scale."""
@@ -96,9 +96,9 @@ def estimate(log_s: ArrayLike, base: int = 0, aa_log_s: ArrayLike | None = None)
         return _estimate(effect, variance, df, rounds, method, nobody)
     together = alike(values)
     shared, shared_df = residual_variance(values, together)
-    alone = ~(np.delete(together, base, axis=-1) & together[..., [base]] & fits(differences, values, together))
-    variance, each = np.where(alone, variance, shared[..., None]), np.where(alone, df, shared_df[..., None])
-    return _estimate(effect, variance, each, rounds, RESIDUAL, alone)
+    own = by_own_rounds(values, base, together)
+    variance, each = np.where(own, variance, shared[..., None]), np.where(own, df, shared_df[..., None])
+    return _estimate(effect, variance, each, rounds, RESIDUAL, own)
 
 
 def residual_variance(log_s: Floats, together: Bools) -> tuple[Floats, Ints]:
@@ -125,10 +125,10 @@ def _with_aa(differences: Floats, aa: Floats) -> tuple[Floats, int]:
 
 
 def _estimate(
-    effect: Floats, variance: Floats, df: ArrayLike, rounds: int, method: str, alone: Bools
+    effect: Floats, variance: Floats, df: ArrayLike, rounds: int, method: str, own_rounds: Bools
 ) -> Estimate:  # fmt: skip
     se, each = np.sqrt(variance * 2.0 / rounds), np.broadcast_to(np.asarray(df), effect.shape)
-    return Estimate(effect, se, each, method, np.sqrt(variance), alone)
+    return Estimate(effect, se, each, method, np.sqrt(variance), own_rounds)
 
 
 def noise_floor(
