@@ -231,15 +231,23 @@ def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:
             ratios = " ".join(f"{ratio:.4f}" for ratio in one.round_ratios)
             lines.append(f"  ratio by round: {ratios}; {one.rounds_faster} of {len(one.round_ratios)} faster")
         lines += [f"  {note}" for note in one.notes]
-    floors = {(one.noise_floor, one.noise_floor_source) for one in comparisons}
-    lines += [
-        f"noise floor: +-{per_cent(floor)} ({source})"
-        for floor, source in sorted((f, s) for f, s in floors if f is not None and s is not None)
-    ]
+    lines += _floors(comparisons)
     bounds = [one.resolution for one in comparisons if one.resolution is not None]
     if bounds and max(bounds) > SHOWN_RESOLUTION:
         lines.append(f"resolution of the logs: {100.0 * max(bounds):.2g} %")
     return lines
+
+
+def _floors(comparisons: Sequence[Comparison]) -> list[str]:
+    """Write one line for each way in which a noise floor was found, the lowest first, with its range over the arms."""
+    by_source: dict[str, list[float]] = {}
+    for one in comparisons:
+        if one.noise_floor is not None and one.noise_floor_source is not None:
+            by_source.setdefault(one.noise_floor_source, []).append(one.noise_floor)
+    return [
+        f"noise floor: +-{per_cent(low)}{'' if per_cent(low) == per_cent(high) else f' to {per_cent(high)}'} ({source})"
+        for low, high, source in sorted((min(floors), max(floors), source) for source, floors in by_source.items())
+    ]
 
 
 def headline(analysis: Analysis) -> str:
