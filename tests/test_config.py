@@ -180,6 +180,14 @@ def test_a_value_that_makes_no_sense_is_refused_before_anything_runs(argument: s
     assert message in refusal(argument)
 
 
+def test_a_group_option_that_yaml_takes_for_a_boolean_is_told_to_be_quoted(tmp_path: Path) -> None:
+    (tmp_path / "sweeps").mkdir()
+    text = "# @package _global_\ndefaults:\n  - override /gate: off\nname: mine\n"
+    (tmp_path / "sweeps" / "mine.yaml").write_text(text)
+
+    assert "override /gate: 'off'" in refusal("--config-dir", str(tmp_path), "sweeps=mine")
+
+
 def test_a_window_may_be_written_as_in_the_other_commands() -> None:
     assert composed("measure.window=21:120").measure.window == [21, 120]
 

@@ -101,7 +101,7 @@ def _plain_errors() -> Iterator[None]:
     except yaml.YAMLError as error:
         raise ConfigError(f"a configuration file is no valid YAML: {' '.join(str(error).split())}") from error
     except ValueError as error:  # Hydra's own, for an empty choice or a flag that contradicts another
-        raise ConfigError(str(error)) from error
+        raise ConfigError(_explain(error)) from error
 
 
 def _explain(error: BaseException) -> str:
@@ -122,6 +122,10 @@ def _explain(error: BaseException) -> str:
     text = re.sub(r"\n*(Config search path:.*|See https://hydra\.cc.*)", "", text, flags=re.DOTALL)
     if text.startswith("Error parsing override") and "missing EQUAL" in text:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
+    if "value in defaults : bool" in text:
+        return (
+            "a defaults list has true or false for a name; YAML makes that of a bare off or on: override /gate: 'off'"
+        )
     if "no viable alternative" in text or "mismatched input" in text:
         # Hydra's grammar: what stands inside brackets needs quotes of its own where it holds = : , or brackets.
         hint = """quote values twice, for the shell and inside: "ranks.args=['--a=b']", 'only=["a,k=1","b,k=1"]'"""

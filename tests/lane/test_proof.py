@@ -97,6 +97,25 @@ def test_the_proof_looks_at_the_first_step_and_past_the_middle_of_the_window(
     assert placement["running"]["gpu_uuid"] == "GPU-7"
 
 
+def test_workers_that_have_handed_out_their_last_batch_are_not_forgotten(tmp_path: Path) -> None:
+    """A step of milliseconds is past its last batch before anybody looks a second time."""
+    proc = tmp_path / "proc"
+    for pid in (7, 8):
+        (proc / str(pid) / "task" / str(pid)).mkdir(parents=True)
+        (proc / str(pid) / "status").write_text("Cpus_allowed_list:\t0-3\n")
+        (proc / str(pid) / "comm").write_text("pt_data_worker\n")
+    children = proc / "7" / "task" / "7" / "children"
+    children.write_text("8 ")
+    proof = Proof(placed(tmp_path, 7), (51, 150), proc)
+
+    proof.at(1)
+    children.write_text("")
+    proof.at(149)
+
+    seen = proof.placements([])[0]["running"]
+    assert (seen["step"], seen["workers"], seen["worker_cpus_allowed"]) == (149, 1, ("0-3",))
+
+
 def test_a_rank_that_has_ended_is_told_as_not_read_back(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()

@@ -7,7 +7,7 @@ a program may change its binding later: what counts is where it is found once it
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,13 +62,18 @@ class Proof:
         self._found: dict[int, Running] = {}
 
     def at(self, step: int) -> None:
-        """Look, if it is time to; the later look replaces the earlier one, and trouble is no trouble of the run."""
+        """Look, if it is time to; the later look replaces the earlier one, and trouble is no trouble of the run.
+
+        Loader workers end when they have handed out their last batch, in fast steps before the later look: those of the
+        look that found more of them are kept.
+        """
         if not self._due or step < self._due[0]:
             return
         self._due = [due for due in self._due if due > step]
         for rank in self._ranks():
             with contextlib.suppress(OSError, ValueError, KeyError):
-                self._found[int(rank["rank"])] = running(int(rank["pid"]), step, self._proc)
+                number, seen = int(rank["rank"]), running(int(rank["pid"]), step, self._proc)
+                self._found[number] = _with_workers(seen, self._found.get(number))
 
     def placements(self, sightings: Iterable[Sighting]) -> list[dict[str, Any]]:
         """Return what each rank's wrapper wrote, and beside it, under `running`, what was read back."""
@@ -109,6 +114,12 @@ def running(pid: int, step: int, proc: Path = Path("/proc")) -> Running:
         worker_cpus_allowed=tuple(sorted(mask for mask in masks if mask)),
         memory_policy=_memory_policy(proc / str(pid)),
     )
+
+
+def _with_workers(later: Running, earlier: Running | None) -> Running:
+    if earlier is None or earlier.workers <= later.workers:
+        return later
+    return replace(later, workers=earlier.workers, worker_cpus_allowed=earlier.worker_cpus_allowed)
 
 
 def _memory_policy(process: Path) -> str | None:
