@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from interlace.compare.compare import compare
 from interlace.errors import ConfigError
+from interlace.stats import rounds_needed
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -381,6 +382,17 @@ def test_an_arm_that_varies_unlike_the_others_is_said_and_judged_by_its_own_roun
         note.startswith("arms do not vary alike from run to run: B by 4.") and ", the others by 0." in note
         for note in found.notes
     )
+
+
+def test_the_nodes_spread_is_that_of_the_arms_that_share_one_and_a_noisy_arm_needs_rounds_of_its_own() -> None:
+    values = CALM.copy()
+    values[:, 1] *= [0.98, 0.994, 1.006, 1.02]
+
+    found, calm = compare(table(values), "A"), compare(table(np.delete(values, 1, axis=1), "ACDEF"), "A")
+
+    assert found.s_run == pytest.approx(calm.s_run)
+    own = float(np.log(values[:, 1] / values[:, 0]).std(ddof=1)) / math.sqrt(2.0)
+    assert f"about {rounds_needed(own, 0.01, 2)} rounds would resolve 1 %" in found.by_arm()["B"].sentence
 
 
 def test_a_pair_that_spreads_more_than_the_rest_is_said_and_judged_by_its_own_rounds() -> None:
