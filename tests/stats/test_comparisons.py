@@ -391,6 +391,7 @@ def test_the_nodes_spread_is_that_of_the_arms_that_share_one_and_a_noisy_arm_nee
     found, calm = compare(table(values), "A"), compare(table(np.delete(values, 1, axis=1), "ACDEF"), "A")
 
     assert found.s_run == pytest.approx(calm.s_run)
+    assert compare(table(values), "B").s_run == pytest.approx(calm.s_run)
     own = float(np.log(values[:, 1] / values[:, 0]).std(ddof=1)) / math.sqrt(2.0)
     assert f"about {rounds_needed(own, 0.01, 2)} rounds would resolve 1 %" in found.by_arm()["B"].sentence
 

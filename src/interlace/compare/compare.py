@@ -16,7 +16,7 @@ from interlace.compare.verdict import Evidence, judge
 from interlace.stats.alike import FEWEST_ROUNDS, alike
 from interlace.stats.drift import Drift, fit_drift
 from interlace.stats.flags import Flag, flag_runs
-from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate
+from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate, residual_variance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -119,13 +119,13 @@ def _unusually_small(table: CompleteRounds, aa: Floats | None) -> bool:
 
 
 def _s_run(table: CompleteRounds) -> float | None:
+    """Return the run-to-run sd of the arms that share one: what is usual on this node, whatever one arm does."""
     if len(table.rounds) < 2 or len(table.arms) < 2:  # noqa: PLR2004 (no spread to speak of)
         return None
-    found = estimate(table.log_stat)
-    if found.s_run is None:
-        return None
-    shared = found.s_run[~found.own_rounds]
-    return float(np.max(shared if shared.size else found.s_run))
+    if len(table.arms) > 2:  # noqa: PLR2004
+        return math.sqrt(float(residual_variance(table.log_stat, alike(table.log_stat))[0]))
+    found = estimate(table.log_stat).s_run
+    return None if found is None else float(found[0])
 
 
 def _unpaired(usable: pd.DataFrame, baseline: str, arm: str, reason: str) -> Comparison:
