@@ -37,9 +37,9 @@ SPREADS = {
 
 def all_share(log_s: Floats) -> Estimate:
     """Estimate as if every arm varied as the others do."""
-    rounds, arms = log_s.shape[-2:]
+    rounds = log_s.shape[-2]
     effect = (log_s[..., 1:] - log_s[..., :1]).mean(axis=-2)
-    variance, df = residual_variance(log_s, np.ones((len(log_s), arms), dtype=np.bool_))
+    variance, df = residual_variance(log_s)
     s_run = np.broadcast_to(np.sqrt(variance)[:, None], effect.shape)
     everywhere = np.broadcast_to(df[:, None], effect.shape)
     nobody = np.zeros(effect.shape, np.bool_)

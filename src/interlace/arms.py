@@ -50,9 +50,9 @@ def build_sweep(request: Request, range_axis: Callable[[SweepConfig], Axis | Non
     this module's to ask. Raises ConfigError for an empty sweep, equal names, an unknown baseline and
     whatever an arm may not have of its own.
     """
-    first = [axis.overrides[0] for axis in request.axes]
     if any(key_of(axis.key) == "only" for axis in request.axes):
         raise ConfigError("only cannot be swept over; it chooses arms for the whole sweep: only=[baseline,fast]")
+    first = [axis.overrides[0] for axis in request.axes]
     base = request.compose([*request.plain, *first])
     commits = range_axis(base)
     axes = (*request.axes, commits) if commits else request.axes

@@ -220,7 +220,10 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
         (["measure.window=[51,400]"], "ends after the last step of a run (workload.steps=300)"),
         (
             ["baseline=nope"],
-            "baseline=nope is not an arm (or only= leaves it out); the arms are baseline, fused-adamw, copy-of-",
+            (
+                "baseline=nope is not an arm (or only= leaves it out); "
+                "the arms are baseline, fused-adamw, copy-of-baseline"
+            ),
         ),
         (["measure.reader=nope"], "nope"),
         (["numa.scope=core"], "numa.scope=core: invalid value 'core'; choose one of node, socket, cores"),

@@ -16,7 +16,7 @@ from interlace.compare.verdict import Evidence, judge
 from interlace.stats.alike import FEWEST_ROUNDS, alike
 from interlace.stats.drift import Drift, fit_drift
 from interlace.stats.flags import Flag, flag_runs
-from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate, residual_variance
+from interlace.stats.interval import FEWEST_AA_ROUNDS, estimate, shared_variance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,7 +85,8 @@ def compare(
     judged = compared(table, rules)
     drift = _drift(table, confidence)
     flags = _flags(table, unusual or {})
-    detailed = [_with_remarks(one, table, rules, drift, flags) for one in judged]
+    line = drift if alike(table.log_stat).all() else None  # one spread for all runs is behind it
+    detailed = [_with_remarks(one, table, rules, line, flags) for one in judged]
     by_arm = {one.arm: one for one in detailed}
     for arm, why in table.left_out.items():
         by_arm[arm] = _unpaired(usable, baseline, arm, why)
@@ -123,7 +124,7 @@ def _s_run(table: CompleteRounds) -> float | None:
     if len(table.rounds) < 2 or len(table.arms) < 2:  # noqa: PLR2004 (no spread to speak of)
         return None
     if len(table.arms) > 2:  # noqa: PLR2004
-        return math.sqrt(float(residual_variance(table.log_stat, alike(table.log_stat))[0]))
+        return math.sqrt(float(shared_variance(table.log_stat)[0]))
     found = estimate(table.log_stat).s_run
     return None if found is None else float(found[0])
 
@@ -191,7 +192,7 @@ def _with_remarks(
         means=None if means is None else (means.verdict, means.sentence),
         stalls=_ratios_part(one, means),
         unflagged=None if unflagged is None else unflagged.sentence,
-        drift=drift if alike(table.log_stat).all() else None,  # the line through all runs has one spread
+        drift=drift,
         arm_index=k,
         flagged=bool(own),
     )

@@ -107,10 +107,8 @@ def common(
     notes.extend(_unlike_notes(table))
     candidates = len(table.arms) - 1
     if candidates >= MANY_CANDIDATES and s_run is not None:
-        everyone = np.ones(len(table.arms), dtype=np.bool_)  # whoever varies most is the likeliest best
-        best = 100.0 * expected_best(
-            candidates, math.sqrt(float(residual_variance(table.log_stat, everyone)[0])), len(table.rounds)
-        )
+        of_all = math.sqrt(float(residual_variance(table.log_stat)[0]))  # whoever varies most is the likeliest best
+        best = 100.0 * expected_best(candidates, of_all, len(table.rounds))
         notes.append(f"with no real effect the best of {candidates} is expected to look about {best:.2g} % faster")
     return tuple(notes)
 

@@ -94,15 +94,22 @@ def estimate(log_s: ArrayLike, base: int = 0, aa_log_s: ArrayLike | None = None)
     variance, df, method = _own_rounds(values, differences, base)
     if arms == 2:  # noqa: PLR2004
         return _estimate(effect, variance, df, rounds, method, nobody)
-    together = alike(values)
-    shared, shared_df = residual_variance(values, together)
+    shared, shared_df, together = shared_variance(values)
     own = by_own_rounds(values, base, together)
     variance, each = np.where(own, variance, shared[..., None]), np.where(own, df, shared_df[..., None])
     return _estimate(effect, variance, each, rounds, RESIDUAL, own)
 
 
-def residual_variance(log_s: Floats, together: Bools) -> tuple[Floats, Ints]:
-    """Variance of the residual of round + arm over the arms that are `together`, and its df, both of shape (...)."""
+def shared_variance(log_s: Floats) -> tuple[Floats, Ints, Bools]:
+    """Run variance and df of the arms that vary alike, both of shape (...), and which arms these are, (..., arms)."""
+    together = alike(log_s)
+    return *residual_variance(log_s, together), together
+
+
+def residual_variance(log_s: Floats, together: Bools | None = None) -> tuple[Floats, Ints]:
+    """Variance of the residual of round + arm over the arms that are `together` (all), and its df, of shape (...)."""
+    if together is None:
+        together = np.ones((*log_s.shape[:-2], log_s.shape[-1]), dtype=np.bool_)
     df = np.asarray((log_s.shape[-2] - 1) * (together.sum(axis=-1) - 1))
     return np.asarray(squares(log_s, together).sum(axis=-1) / df), df
 
@@ -124,9 +131,7 @@ def _with_aa(differences: Floats, aa: Floats) -> tuple[Floats, int]:
     return (df0 * s0 + (rounds - 1) * differences.var(axis=-2, ddof=1)) / df / 2.0, df
 
 
-def _estimate(
-    effect: Floats, variance: Floats, df: ArrayLike, rounds: int, method: str, own_rounds: Bools
-) -> Estimate:  # fmt: skip
+def _estimate(effect: Floats, variance: Floats, df: ArrayLike, rounds: int, method: str, own_rounds: Bools) -> Estimate:
     se, each = np.sqrt(variance * 2.0 / rounds), np.broadcast_to(np.asarray(df), effect.shape)
     return Estimate(effect, se, each, method, np.sqrt(variance), own_rounds)
 
@@ -156,8 +161,7 @@ def _own_variance(values: Floats, arms: int, rounds: int) -> tuple[float, int, s
     """Run variance, df, and of which arms where it is not that of all."""
     if arms <= 2:  # noqa: PLR2004 (two arms: spread within each)
         return float(values.var(axis=0, ddof=1).mean()), arms * (rounds - 1), ""
-    together = alike(values)
-    variance, df = residual_variance(values, together)
+    variance, df, together = shared_variance(values)
     return float(variance), int(df), "" if together.all() else f" of {together.sum()} of {arms} arms"
 
 
