@@ -38,6 +38,33 @@ def test_a_notebook_may_load_as_often_as_it_likes(tmp_path: Path) -> None:
     assert len(interlace.load(path, window=(2, 20)).analysis.arms) == 2
 
 
+def test_a_report_can_compare_with_another_arm_than_the_sweep_does(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001, apart=0.8, arms="abc").sweep_dir.path
+    by_a, by_b = (interlace.load(path, baseline=arm).analysis for arm in "ab")
+
+    assert by_a == interlace.load(path).analysis
+    assert [(one.arm, one.verdict) for one in by_b.comparisons] == [("a", "slower"), ("c", "slower")]
+    assert [arm.name for arm in by_b.arms if arm.baseline] == ["b"]
+    assert main(["report", str(path), "--baseline", "b"]) == 0
+    note = "compared with b, as asked for; the sweep was set up to compare with a"
+    assert note in " ".join(capsys.readouterr().out.split())
+    assert note in (path / "report.md").read_text()
+    assert main(["report", str(path), "--baseline", "d"]) == 2
+    assert "baseline d: no arm that was measured is called so; they are a, b, c" in capsys.readouterr().err
+
+
+def test_settings_given_to_a_sweep_on_disk_are_told_where_they_belong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001).sweep_dir.path
+
+    assert main(["resume", str(path), "only=[b]"]) == 2
+
+    assert "settings are for interlace sweep, plan and aa" in capsys.readouterr().err
+
+
 def test_where_the_host_spends_a_step_is_taken_from_the_phases_that_a_trainer_records(tmp_path: Path) -> None:
     loaded = on_disk(tmp_path, CONFIG, 0.001)
     for attempt in loaded.used:

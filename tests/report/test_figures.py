@@ -37,5 +37,8 @@ def test_the_drift_of_a_sweep_is_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     text = " ".join(element.text or "" for element in root.iter() if element.tag.endswith("text"))
     assert root.tag.endswith("svg")
     assert "minutes since the first run" in text
+    drift = loaded.analysis.drift
+    assert drift is not None
+    assert f"dashed: the drift that all arms share, {100 * math.expm1(drift):+.1f} % over the sweep" in text
     drawn = [e for e in root.iter() if e.get("aria-roledescription") == "point"]
     assert len(drawn) >= 8

@@ -100,12 +100,12 @@ def test_noise_floors_stand_once_for_each_way_they_were_found() -> None:
     def one(arm: str, floor: float, source: str) -> Comparison:
         return Comparison(arm, "a", "within noise", "-", ratio=1.0, noise_floor=floor, noise_floor_source=source)
 
-    shared, own = "own spread of 3 of 5 arms, df 6", "own rounds of the arm and the baseline, df 3"
-    rows = [one("b", 0.01, shared), one("c", 0.01, shared), one("d", 0.03, own), one("e", 0.4, own)]
+    shared, own = "own spread of 3 of 6 arms, df 6", "own rounds with the baseline, df 3"
+    rows = [one(arm, 0.01, shared) for arm in "bcf"] + [one("d", 0.03, own), one("e", 0.4, own)]
 
     assert [line for line in judgement_lines(rows) if "floor" in line] == [
         f"noise floor: +-1 % ({shared})",
-        f"noise floor: +-3 % to 40 % ({own})",
+        f"noise floor: +-3 % to 40 % ({own}: d, e)",
     ]
 
 

@@ -374,7 +374,7 @@ def test_an_arm_that_varies_unlike_the_others_is_said_and_judged_by_its_own_roun
     noisy, calm = found.by_arm()["B"], found.by_arm()["C"]
     assert (noisy.verdict, noisy.df, calm.verdict, calm.df) == ("within noise", 3, "faster", 12)
     assert calm.noise_floor_source == "own spread of 5 of 6 arms, df 12"
-    assert noisy.noise_floor_source == "own rounds of the arm and the baseline, df 3"
+    assert noisy.noise_floor_source == "own rounds with the baseline, df 3"
     assert noisy.low is not None
     assert noisy.high is not None
     assert noisy.noise_floor == pytest.approx(math.sqrt(noisy.high / noisy.low) - 1)

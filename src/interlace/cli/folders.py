@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
+
+UNKNOWN = "unrecognized arguments: "
 
 
 class Parser(argparse.ArgumentParser):
@@ -13,6 +16,8 @@ class Parser(argparse.ArgumentParser):
         """Raise instead of printing usage and leaving."""
         from interlace.errors import UsageError  # noqa: PLC0415 (keeps --help light)
 
+        if message.startswith(UNKNOWN) and re.match(r"[\w.+~@]+=", message.removeprefix(UNKNOWN)):
+            message += " (settings are for interlace sweep, plan and aa; one on disk keeps its own)"
         raise UsageError(f"{message}; see: {self.prog} --help")
 
 

@@ -26,13 +26,14 @@ def run(argv: list[str]) -> int:
         "--figures", action="store_true", help="also draw figures/drift.svg (pip install 'interlace[figures]')"
     )
     parser.add_argument("--window", metavar="FIRST:LAST", help="count these steps instead of measure.window")
+    parser.add_argument("--baseline", metavar="ARM", help="compare the arms with this one")
     arguments = parser.parse_args(argv)
     from interlace.loaded import load  # noqa: PLC0415 (--help stays light)
     from interlace.pool import pool  # noqa: PLC0415
     from interlace.report.written import write_report  # noqa: PLC0415
 
     window = _window(arguments.window)
-    sweeps = [load(directory, arguments.aa, window) for directory in arguments.directory]
+    sweeps = [load(directory, arguments.aa, window, arguments.baseline) for directory in arguments.directory]
     if arguments.pool:
         _show(pool(sweeps), as_json=arguments.json)
         return 0

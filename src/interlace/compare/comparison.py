@@ -127,7 +127,7 @@ def _floor_of(found: Estimate, k: int, rules: Rules) -> tuple[float, str] | None
     half = found.half_width(rules.confidence)
     if half is None or not found.own_rounds[k]:
         return None
-    return math.expm1(float(half[k])), f"own rounds of the arm and the baseline, df {found.df[k]}"
+    return math.expm1(float(half[k])), f"own rounds with the baseline, df {found.df[k]}"
 
 
 def _without_rounds(table: CompleteRounds, arm: str, reason: str) -> Comparison:

@@ -57,6 +57,11 @@ class Ladder:
     total: str
     notes: tuple[str, ...] = (SHARED_ROWS,)
 
+    @property
+    def footer(self) -> tuple[str, ...]:
+        """What stands under the table."""
+        return (f"in all, by the rounds of first and last row alone: {self.total}", *self.notes)
+
 
 def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, margin: float = 0.01) -> Ladder | None:
     """Build the commit table of `arms`, in their order; None with fewer than three arms or two complete rounds.

@@ -126,7 +126,7 @@ def _unlike_notes(table: CompleteRounds) -> list[str]:
         rest = math.sqrt(float((sd[together] ** 2).mean()))
         notes.append(f"arms do not vary alike from run to run: {apart}, the others by {rest:.2g} %")
     if own_rounds.all():
-        notes.append("the baseline varies unlike the other arms: every arm is judged by its own rounds with it")
+        notes.append("no arm shares its spread with the baseline: each is judged by its own rounds with it")
     elif own_rounds.any():
         names = _listed([table.arms[k + 1] for k in np.flatnonzero(own_rounds)])
         notes.append(f"judged by their own rounds, which vary more than those of the other arms: {names}")

@@ -139,19 +139,38 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def load(directory: str | Path, aa: str | Path | None = None, window: tuple[int, int] | None = None) -> LoadedSweep:
+def load(
+    directory: str | Path,
+    aa: str | Path | None = None,
+    window: tuple[int, int] | None = None,
+    baseline: str | None = None,
+) -> LoadedSweep:
     """Load a sweep folder, and the folder of an A/A sweep (`interlace aa`) to pool the spread with.
 
-    `window` (first and last step) replaces the one that the sweep was measured for.
+    `window` (first and last step) replaces the one that the sweep was measured for, `baseline` (the name of an arm)
+    the arm that the others are compared with.
 
     Raises UsageError or ReadError naming what is missing or broken, or why the A/A sweep does not belong to it.
     """
     loaded = replace(_load(Path(directory)), other_window=window)
+    if baseline is not None:
+        loaded = replace(loaded, sweep=with_baseline(loaded.sweep, baseline))
     if aa is None:
         return loaded
     identical = replace(_load(Path(aa)), other_window=window)
     refuse_other_session(loaded, identical)
     return replace(loaded, aa=identical)
+
+
+def with_baseline(sweep: Sweep, name: str) -> Sweep:
+    """Compare with another arm than the sweep was measured for. Raises UsageError where no such arm was measured."""
+    measured = {arm.name: arm.slug for arm in sweep.arms if arm.measure}
+    if name not in measured:
+        raise UsageError(f"baseline {name}: no arm that was measured is called so; they are {', '.join(measured)}")
+    if measured[name] == sweep.baseline:
+        return sweep
+    note = f"compared with {name}, as asked for; the sweep was set up to compare with {sweep.names[sweep.baseline]}"
+    return replace(sweep, baseline=measured[name], notes=(*sweep.notes, note))
 
 
 def _load(directory: Path) -> LoadedSweep:

@@ -52,8 +52,11 @@ def _drift(points: pd.DataFrame, drift: float | None) -> Any:
         import vl_convert  # noqa: F401, PLC0415 (altair draws with it)
     except ImportError as error:
         raise UsageError(f"figures need {error.name}: pip install 'interlace[figures]'") from error
+    title = alt.Title("Every run beside the mean of its arm")
+    if drift is not None:
+        title.subtitle = f"dashed: the drift that all arms share, {100.0 * np.expm1(drift):+.1f} % over the sweep"
     dots = (
-        alt.Chart(points, title="Every run beside the mean of its arm", width=640, height=300)
+        alt.Chart(points, title=title, width=640, height=300)
         .mark_point(filled=True, size=80)
         .encode(
             x=alt.X("minutes:Q", title="minutes since the first run"),

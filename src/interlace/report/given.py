@@ -32,7 +32,7 @@ def show(outcome: Outcome) -> None:
     print_lines(console, judgement_lines(outcome.compared.candidates))
     if outcome.ladder is not None:
         console.print(rich_table(ladder_table(outcome.ladder, rows), console.width))
-        print_lines(console, [f"in all: {outcome.ladder.total}", *outcome.ladder.notes])
+        print_lines(console, outcome.ladder.footer)
     print_lines(console, further_lines(outcome.compared.candidates, outcome.payback, ladder=outcome.ladder is not None))
     print_lines(console, how_taken(outcome))
     print_lines(console, [f"note: {note}" for note in outcome.notes], "dim")

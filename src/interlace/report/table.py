@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from interlace.compare.comparison import MANY_CANDIDATES, rejected
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from interlace.analyse import Analysis
     from interlace.compare import ArmSummary, Comparison
@@ -240,14 +240,19 @@ def judgement_lines(comparisons: Sequence[Comparison]) -> list[str]:
 
 def _floors(comparisons: Sequence[Comparison]) -> list[str]:
     """Write one line for each way in which a noise floor was found, the lowest first, with its range over the arms."""
-    by_source: dict[str, list[float]] = {}
+    by_source: dict[str, dict[str, float]] = {}
     for one in comparisons:
         if one.noise_floor is not None and one.noise_floor_source is not None:
-            by_source.setdefault(one.noise_floor_source, []).append(one.noise_floor)
-    return [
-        f"noise floor: +-{per_cent(low)}{'' if per_cent(low) == per_cent(high) else f' to {per_cent(high)}'} ({source})"
-        for low, high, source in sorted((min(floors), max(floors), source) for source, floors in by_source.items())
-    ]
+            by_source.setdefault(one.noise_floor_source, {})[one.arm] = one.noise_floor
+    lowest_first = sorted(by_source.items(), key=lambda found: min(found[1].values()))
+    fewest = min(map(len, by_source.values())) if len(by_source) > 1 else 0
+    return [_floor(source, floors, named=len(floors) == fewest) for source, floors in lowest_first]
+
+
+def _floor(source: str, floors: Mapping[str, float], *, named: bool) -> str:
+    low, high = per_cent(min(floors.values())), per_cent(max(floors.values()))
+    of_arms = f": {', '.join(floors)}" if named else ""
+    return f"noise floor: +-{low}{'' if low == high else f' to {high}'} ({source}{of_arms})"
 
 
 def headline(analysis: Analysis) -> str:

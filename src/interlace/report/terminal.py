@@ -45,7 +45,7 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
     print_lines(console, judgement_lines(analysis.comparisons))
     if analysis.ladder is not None:
         console.print(rich_table(ladder_table(analysis.ladder, analysis.arms), console.width))
-        print_lines(console, [f"in all: {analysis.ladder.total}", *analysis.ladder.notes])
+        print_lines(console, analysis.ladder.footer)
     print_lines(console, further_lines(analysis.comparisons, analysis.payback, ladder=analysis.ladder is not None))
     print_lines(console, [f"{one.status}: {one.run}: {one.message}; {one.log}" for one in analysis.troubles], "red")
     print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")

@@ -52,7 +52,7 @@ def markdown(loaded: LoadedSweep) -> str:
     lines += [f"- {line}" for line in further]
     if analysis.ladder is not None:
         lines += ["", "### Commit by commit", "", *_pipe_table(ladder_table(analysis.ladder, analysis.arms)), ""]
-        lines += [f"- in all: {analysis.ladder.total}", *(f"- {note}" for note in analysis.ladder.notes)]
+        lines += [f"- {note}" for note in analysis.ladder.footer]
     if analysis.troubles:
         lines += ["", "### Runs that are not ok", ""]
         lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
