@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from interlace.files import write_json
 from interlace.loaded import load
+from interlace.records import write_record
 from interlace.report.written import markdown, write_report
+from interlace.schema import GpuSeen
 from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:
@@ -59,6 +61,21 @@ def test_runs_that_are_not_ok_are_listed_with_their_logs(tmp_path: Path) -> None
     markdown = (loaded.sweep_dir.path / "report.md").read_text()
     assert "### Runs that are not ok" in markdown
     assert "failed: it broke" in markdown
+
+
+def test_gpus_and_places_stand_in_the_order_of_the_arms_whichever_ran_first(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, arms="abcd")
+    for attempt in loaded.used:
+        assert attempt.record is not None
+        write_record(attempt.path, replace(attempt.record, gpus=(GpuSeen("GPU-1", 0, 1024.0, None),)))
+        write_json(attempt.path / "placement.json", [{"rank": 0}])
+    assert [one.run.arm for one in loaded.used if one.run.round == 1] != list("abcd")
+
+    again = load(loaded.sweep_dir.path)
+
+    of_gpus = markdown(again).split("### What the GPUs did")[1].split("###")[0]
+    assert [line[2] for line in of_gpus.splitlines() if "GiB" in line] == list("abcd")
+    assert [one.arm for one in again.analysis.placements] == list("abcd")
 
 
 def test_what_is_installed_here_is_not_told_of_ranks_that_ran_elsewhere(tmp_path: Path) -> None:

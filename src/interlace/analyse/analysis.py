@@ -88,8 +88,13 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         s_run=judged.s_run if judged else None,
         drift=judged.drift.total if judged and judged.drift else None,
         interleaved=loaded.plan.order != "sequential",
-        placements=grouped([(names[one.attempt.run.arm], read_placements(one.attempt)) for one in counted]),
+        placements=_placements(loaded, counted),
     )
+
+
+def _placements(loaded: LoadedSweep, counted: Sequence[Counted]) -> tuple[Placement, ...]:
+    read = [(one.attempt.run.arm, read_placements(one.attempt)) for one in counted]
+    return grouped([(arm.name, ranks) for arm in loaded.sweep.arms for slug, ranks in read if slug == arm.slug])
 
 
 def _in_order(loaded: LoadedSweep, by_arm: Mapping[str, Comparison]) -> list[Arm]:

@@ -71,10 +71,8 @@ def markdown(loaded: LoadedSweep) -> str:
 
 def _gpus(loaded: LoadedSweep) -> list[dict[str, Any]]:
     """Return what every GPU did under every arm, over the runs that count, without the burn-in."""
-    names = loaded.sweep.names
-    return gpu_rows(
-        (names[one.run.arm], one.record) for one in loaded.used if one.record is not None and one.run.round > 0
-    )
+    counted = [(one.run.arm, one.record) for one in loaded.used if one.record is not None and one.run.round > 0]
+    return gpu_rows((arm.name, record) for arm in loaded.sweep.arms for slug, record in counted if slug == arm.slug)
 
 
 def _how(loaded: LoadedSweep) -> list[str]:
