@@ -6,8 +6,8 @@
 #   PLAN=1 bash benchmarks/act_on_gpus.sh OUT 2                shows what would run, and runs nothing
 #
 # With one rank it starts under torchrun, which makes a process group of one: DDP's own work is there, communication is not.
-# About an hour and a half on two H200, of which compiling takes half; without PARTs all of them, in this order. A part
-# that is cut off goes on with: interlace resume OUT/sweeps/NAME/DATE_TIME
+# About an hour and a half on two H200, of which compiling takes half; without PARTs all of them, in this order. Called
+# again with the same OUT it goes on: finished runs stay, what was cut off is measured.
 set -eu
 out=$1
 ranks=${2:-$(nvidia-smi -L | wc -l)}
@@ -27,22 +27,34 @@ keep() { # NAME COMMAND...: a part that fails is told, and the next one begins
   "$@" > "$out/$name.txt" 2> "$out/$name.err" || echo "$name ended with exit code $?; see $out/$name.err"
 }
 
+begun() { # NAME: the folder of a sweep that an earlier call began
+  [ -n "$verb" ] || ls -d "$out/sweeps/$1"/*/ 2> /dev/null | tail -1
+}
+
+measure() { # NAME COMMAND...: begins a sweep, or goes on with it
+  local name=$1 folder
+  shift
+  folder=$(begun "$name")
+  [ -z "$folder" ] || set -- interlace resume "$folder"
+  keep "$name" "$@"
+}
+
 sweep() { # NAME ARGUMENTS...
   local name=$1
   shift
-  keep "$name" interlace "${verb:-sweep}" "name=$name" "${common[@]}" "$@"
+  measure "$name" interlace "${verb:-sweep}" "name=$name" "${common[@]}" "$@"
 }
 
 numerics() { # the first steps of every arm without dropout, with torch's own generators in the compiled arms, too
   sweep act_numerics sweeps=act_ladder rounds=1 burn_in=false workload.steps=20 "measure.window=[1,20]" \
     workload.model.dropout=0.0 workload.compile.fallback_random=true
-  [ -n "$verb" ] || keep numerics python3 "$(dirname "$0")/act_numerics.py" "$(ls -d "$out"/sweeps/act_numerics/* | tail -1)"
+  [ -n "$verb" ] || keep numerics python3 "$(dirname "$0")/act_numerics.py" "$(begun act_numerics)"
 }
 
 for part in $parts; do
   case $part in
     doctor) keep doctor interlace doctor ;;
-    aa) [ -n "$verb" ] || keep act_aa interlace aa workload=act "${common[@]}" ;;
+    aa) [ -n "$verb" ] || measure act_aa interlace aa workload=act name=act_aa "${common[@]}" ;;
     ladder) sweep act_ladder sweeps=act_ladder rounds=3 ;;
     beyond) sweep act_beyond sweeps=act_beyond rounds=3 ;;
     settings) sweep act_settings sweeps=act_settings rounds=3 ;;
