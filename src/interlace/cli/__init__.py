@@ -20,6 +20,7 @@ COMMANDS = {
     "compare": ("interlace.cli.compare", "compare logs that you already have"),
     "steps": ("interlace.cli.steps", "what Interlace reads out of a log, and why"),
     "aa": ("interlace.cli.aa", "the harness against itself: two identical arms"),
+    "trace": ("interlace.cli.trace", "what profiler traces say of a step, and what bounds it"),
     "doctor": ("interlace.cli.doctor", "is this node fit to measure on, and what to do if not"),
     "rank": ("interlace.cli.rank", "the NUMA-aware wrapper of one rank: interlace rank -- CMD"),
     "clean": ("interlace.cli.clean", "remove the worktrees that Interlace made"),

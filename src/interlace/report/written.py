@@ -15,6 +15,7 @@ from interlace.history import fingerprints
 from interlace.report.gpu_table import gpu_rows, gpu_table
 from interlace.report.phase_table import phase_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
+from interlace.report.trace_table import limits_line, trace_lines, trace_table
 from interlace.schema import FORMAT_VERSION
 from interlace.stats.run import block_steps
 from interlace.wording import variable
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from interlace.compare.ladder import Ladder
     from interlace.loaded import LoadedSweep
     from interlace.schema import Arm
+    from interlace.trace.verdict import Diagnosis
 
 
 def write_report(loaded: LoadedSweep) -> None:
@@ -67,6 +69,13 @@ def markdown(loaded: LoadedSweep) -> str:
         lines += ["", "### Where the ranks ran (runs), read back while they made steps", "", *ran_on]
     lines += ["", "### How it was measured", "", *_how(loaded)]
     return "\n".join(lines) + "\n"
+
+
+def traces_markdown(jobs: Sequence[Diagnosis]) -> str:
+    """Return what the traces of a sweep say as Markdown, ready for a pull request."""
+    lines = ["## What the profiler's traces say of a step", "", *_pipe_table(trace_table(jobs)), ""]
+    lines += [f"- {line}" for job in jobs for line in trace_lines(job, named=len(jobs) > 1)]
+    return "\n".join([*lines, f"- {limits_line()}"]) + "\n"
 
 
 def _gpus(loaded: LoadedSweep) -> list[dict[str, Any]]:
