@@ -127,4 +127,5 @@ def test_a_trace_without_a_gpu_still_has_the_hosts_side(tmp_path: Path) -> None:
 
     (step,) = made.measured(tmp_path).steps
 
-    assert (step.kernels, step.operators, step.data_ms, step.window_ms) == (0, 1, 0.025, pytest.approx(0.1))
+    assert (step.kernels, step.operators) == (0, 1)
+    assert (step.data_ms, step.window_ms) == pytest.approx((0.025, 0.1))

@@ -27,7 +27,8 @@ def test_a_step_is_its_work_and_what_the_gpu_waited_for(tmp_path: Path) -> None:
     assert (first.kernels, first.launches, len(first.collectives)) == (2, 2, 1)
     assert (first.busy_ms, first.comm_ms, first.mean_kernel_us) == pytest.approx((0.3, 0.1, 150))
     (collective,) = first.collectives
-    assert (collective.name, collective.bytes, first.collective_ms) == ("allreduce", 4000, pytest.approx((0.1,)))
+    assert (collective.name, collective.bytes) == ("allreduce", 4000)
+    assert first.collective_ms == pytest.approx((0.1,))
 
 
 def test_communication_and_copies_under_compute_are_hidden(tmp_path: Path) -> None:
@@ -70,7 +71,8 @@ def test_a_gap_behind_a_sync_or_a_data_loader_is_theirs(tmp_path: Path) -> None:
         "idle_device": 9,
     }
     assert step.sync_sites == {"aten::item > aten::_local_scalar_dense > cudaStreamSynchronize": 1}
-    assert (step.syncs, step.sync_ms, step.data_ms) == (1, pytest.approx(0.072), pytest.approx(0.1))
+    assert step.syncs == 1
+    assert (step.sync_ms, step.data_ms) == pytest.approx((0.072, 0.1))
 
 
 def test_only_calls_that_wait_on_a_working_thread_are_syncs(tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ def test_kernels_that_overlap_on_two_streams_count_once(tmp_path: Path) -> None:
 
     (step,) = made.measured(tmp_path).steps
 
-    assert (step.busy_ms, step.mean_kernel_us) == (pytest.approx(0.25), pytest.approx(200))
+    assert (step.busy_ms, step.mean_kernel_us) == pytest.approx((0.25, 200))
 
 
 def test_a_step_that_the_profiler_cut_is_dropped_and_named(tmp_path: Path) -> None:
@@ -142,7 +144,9 @@ def test_a_step_that_the_profiler_cut_is_dropped_and_named(tmp_path: Path) -> No
     found = made.measured(tmp_path)
 
     assert ([one.step for one in found.steps], found.dropped) == ([0, 1, 2], (3,))
-    assert found.longest == (("gemm", pytest.approx(0.2), 3),)
+    ((name, each_ms, times),) = found.longest
+    assert (name, times) == ("gemm", 3)
+    assert each_ms == pytest.approx(0.2)
 
 
 def test_without_a_schedule_the_whole_file_is_one_step(tmp_path: Path) -> None:
@@ -152,4 +156,5 @@ def test_without_a_schedule_the_whole_file_is_one_step(tmp_path: Path) -> None:
 
     (step,) = made.measured(tmp_path).steps
 
-    assert (step.step, step.kernels, step.window_ms) == (-1, 1, pytest.approx(0.09))
+    assert (step.step, step.kernels) == (-1, 1)
+    assert step.window_ms == pytest.approx(0.09)

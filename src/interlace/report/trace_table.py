@@ -131,8 +131,11 @@ def _rank(job: Diagnosis, position: int) -> int:
     return position if rank is None else rank
 
 
-def trace_lines(job: Diagnosis, *, named: bool) -> list[str]:
-    """Return what follows for one job: findings with what they could give, sites, kernels, doubts."""
+def trace_lines(job: Diagnosis, *, named: bool, quote: str = "") -> list[str]:
+    """Return what follows for one job: findings with what they could give, sites, kernels, doubts.
+
+    Names out of the trace stand between `quote`s: Markdown would take `<float>` for a tag.
+    """
     prefix = f"{job.name}: " if named else ""
     lines = [
         f"{prefix}{one.kind}: {one.why}; at most {_ms(one.ceiling_ms)} a step to be had: {one.lever}"
@@ -142,9 +145,11 @@ def trace_lines(job: Diagnosis, *, named: bool) -> list[str]:
         least = f"{_ms(job.meeting.transfer_ms)} a step when all ranks are there"
         judged = f"rank {_rank(job, job.judged)}, which most collectives wait for, is the one judged"
         lines.append(f"{prefix}communication takes {least}; {judged}")
-    lines += [f"{prefix}sync: {site}: {times:g} a step" for site, times in _sites(job)]
+    lines += [f"{prefix}sync: {quote}{site}{quote}: {times:g} a step" for site, times in _sites(job)]
     for name, each_ms, times in job.ranks[job.judged].longest:
-        lines.append(f"{prefix}kernel: {_short(name)}: {_ms(each_ms)} a step, {times / max(1, len(job.steps)):g} times")
+        lines.append(
+            f"{prefix}kernel: {quote}{_short(name)}{quote}: {_ms(each_ms)} a step, {times / max(1, len(job.steps)):g} times"
+        )
     return [*lines, *(f"{prefix}note: {doubt}" for doubt in job.doubts)]
 
 

@@ -74,7 +74,7 @@ def markdown(loaded: LoadedSweep) -> str:
 def traces_markdown(jobs: Sequence[Diagnosis]) -> str:
     """Return what the traces of a sweep say as Markdown, ready for a pull request."""
     lines = ["## What the profiler's traces say of a step", "", *_pipe_table(trace_table(jobs)), ""]
-    lines += [f"- {line}" for job in jobs for line in trace_lines(job, named=len(jobs) > 1)]
+    lines += [f"- {line}" for job in jobs for line in trace_lines(job, named=len(jobs) > 1, quote="`")]
     return "\n".join([*lines, f"- {limits_line()}"]) + "\n"
 
 

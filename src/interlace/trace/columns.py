@@ -143,6 +143,7 @@ class _Kept:
             if event.cat in KERNEL or event.cat in COPY:
                 self.gpu.append(event)
             elif event.cat in API:
+                event.name = intern(SUFFIX.sub("", event.name))
                 self.api.append(event)
             elif event.cat in OPERATOR or event.cat == "user_annotation":
                 self._host(event)
@@ -153,6 +154,7 @@ class _Kept:
         elif DATA.match(event.name):
             self.data.append(event)
         elif event.cat in OPERATOR:
+            event.args = None  # there are many of them, and nothing of theirs is used
             self.operators.append(event)
 
     def columns(self, name: str, remarks: list[str]) -> Trace:
@@ -165,17 +167,10 @@ class _Kept:
         if far:
             remarks.append(f"{far} GPU events lie far outside the profiled time (a broken clock) and are left out")
         threads: dict[object, int] = {}
-        apis = [SUFFIX.sub("", event.name) for event in self.api]
-        chosen = {
-            kind: _calls(
-                [event for event, called in zip(self.api, apis, strict=True) if matches(called)], origin, threads
-            )
-            for kind, matches in (
-                ("launch", LAUNCH.search),
-                ("sync", SYNC.fullmatch),
-                ("allocation", ALLOCATION.fullmatch),
-            )
-        }
+        launches, syncs, allocations = (
+            _calls((event for event in self.api if matches(event.name)), origin, threads)
+            for matches in (LAUNCH.search, SYNC.fullmatch, ALLOCATION.fullmatch)
+        )
         comm = np.array(
             [bool(COMMUNICATION.search(event.name)) and event.cat in KERNEL for event in gpu], dtype=np.bool_
         )
@@ -189,9 +184,9 @@ class _Kept:
             collectives=tuple(
                 _collective(event) if is_comm else None for event, is_comm in zip(gpu, comm, strict=True)
             ),
-            launches=chosen["launch"],
-            syncs=chosen["sync"],
-            allocations=chosen["allocation"],
+            launches=launches,
+            syncs=syncs,
+            allocations=allocations,
             operators=_calls(self.operators, origin, threads),
             steps=_spans(steps, origin),
             step_number=np.array(number, dtype=np.int64),
@@ -233,7 +228,7 @@ def _near(gpu: list[Event], profiled: Floats, origin: float) -> tuple[list[Event
 def _calls(events: Iterable[Event], origin: float, threads: dict[object, int]) -> Calls:
     ordered = sorted(events, key=_begin)
     spans = _spans(ordered, origin)
-    names = tuple(SUFFIX.sub("", event.name) for event in ordered)
+    names = tuple(event.name for event in ordered)
     return Calls(spans[:, 0], spans[:, 1], _threads(ordered, threads), _correlations(ordered), names)
 
 

@@ -39,8 +39,9 @@ def idle_parts(
         if call >= 0:
             launched, ready = float(trace.launches.begin[call]), min(max(float(trace.launches.end[call]), begin), end)
         found["idle_device"] += end - ready
-        host = np.array([[begin, ready]])
-        late = spans.total(spans.subtract(host, waiting))
+        late = ready - begin
+        if len(waiting):
+            late = spans.total(spans.subtract(np.array([[begin, ready]]), waiting))
         found["idle_data"] += ready - begin - late
         after = int(np.searchsorted(blocking_end, begin - SLACK_US, side="left"))
         synced = after < len(blocking_end) and blocking_end[after] <= launched
