@@ -37,7 +37,10 @@ def diagnosed(job: Job) -> list[Diagnosis]:
     numbers = [one.rank for one in ranks if one.rank is not None]
     if len(set(numbers)) == len(numbers):
         return [diagnose(job.name, sorted(ranks, key=_rank), job.step_ms)]
-    return [diagnose(str(path), [one], job.step_ms) for path, one in zip(job.files, ranks, strict=True)]
+    names = [path.name for path in job.files]
+    if len(set(names)) < len(names):
+        names = [str(path) for path in job.files]
+    return [diagnose(name, [one], job.step_ms) for name, one in zip(names, ranks, strict=True)]
 
 
 def _rank(one: RankMetrics) -> int:

@@ -49,7 +49,15 @@ def test_files_of_the_same_rank_are_jobs_of_their_own(tmp_path: Path, capsys: Ou
     assert main(["trace", *files, "--json"]) == 0
 
     jobs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [(job["name"], len(job["ranks"][0]["steps"])) for job in jobs] == [(files[0], 2), (files[1], 3)]
+    assert [(job["name"], len(job["ranks"][0]["steps"])) for job in jobs] == [("2.json", 2), ("3.json", 3)]
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, capsys: Output) -> None:
+    files = [str(plain(0).written(tmp_path / arm / "rank-0.json")) for arm in ("base", "new")]
+
+    assert main(["trace", *files, "--json"]) == 0
+
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == files
 
 
 def test_the_arms_of_a_sweep_are_columns_with_their_own_step_times(tmp_path: Path, capsys: Output) -> None:
@@ -68,7 +76,7 @@ def test_the_arms_of_a_sweep_are_columns_with_their_own_step_times(tmp_path: Pat
     assert [job["step_ms"] / 1000 for job in kept] == pytest.approx(medians)
     written = (loaded.sweep_dir.path / "trace.md").read_text()
     assert "| verdict | launch-bound | launch-bound |" in written
-    assert "- a: kernel: `gemm`: 0.200 ms a step, 1 times" in written
+    assert "- a: kernel: `gemm`: 0.200 ms a step, 1x" in written
 
 
 def test_what_cannot_be_read_is_told_and_costs_two(tmp_path: Path, capsys: Output) -> None:

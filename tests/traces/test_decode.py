@@ -129,3 +129,19 @@ def test_a_trace_without_a_gpu_still_has_the_hosts_side(tmp_path: Path) -> None:
 
     assert (step.kernels, step.operators) == (0, 1)
     assert (step.data_ms, step.window_ms) == pytest.approx((0.025, 0.1))
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", '"x"', "null", "1e999", "-5"])
+@pytest.mark.parametrize("key", ["ph", "cat", "name", "ts", "dur", "pid", "tid", "args"])
+def test_events_with_odd_values_are_read_or_told_never_a_traceback(tmp_path: Path, key: str, value: str) -> None:
+    text = plain(steps=2).text().decode()
+    event = '"ph": "X", "cat": "kernel", "name": "odd", "pid": 0, "tid": 7, "ts": 5179335460200.5, "dur": 5'
+    odd = f'{{{event}, "{key}": {value}}}'
+    path = tmp_path / "rank-0.json"
+    path.write_text(text.replace('"traceEvents": [', f'"traceEvents": [\n  {odd},', 1))
+
+    try:
+        found = measure(read_trace(path))
+    except ReadError:
+        return
+    assert [one.kernels for one in found.steps] == [1, 1]

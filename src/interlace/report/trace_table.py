@@ -147,9 +147,8 @@ def trace_lines(job: Diagnosis, *, named: bool, quote: str = "") -> list[str]:
         lines.append(f"{prefix}communication takes {least}; {judged}")
     lines += [f"{prefix}sync: {quote}{site}{quote}: {times:g} a step" for site, times in _sites(job)]
     for name, each_ms, times in job.ranks[job.judged].longest:
-        lines.append(
-            f"{prefix}kernel: {quote}{_short(name)}{quote}: {_ms(each_ms)} a step, {times / max(1, len(job.steps)):g} times"
-        )
+        spent = f"{_ms(each_ms)} a step, {times / len(job.steps):.3g}x"
+        lines.append(f"{prefix}kernel: {quote}{_short(name)}{quote}: {spent}")
     return [*lines, *(f"{prefix}note: {doubt}" for doubt in job.doubts)]
 
 

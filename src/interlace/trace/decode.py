@@ -36,7 +36,7 @@ class Event(msgspec.Struct, gc=False):
     """One event; times in microseconds, on the file's own clock."""
 
     ph: str = ""
-    cat: Any = ""
+    cat: str | None = None
     name: Any = ""
     ts: float | None = None
     dur: float | None = None

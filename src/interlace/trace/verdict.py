@@ -135,7 +135,7 @@ def _findings(
     whole = sum(parts.values())
     share = {name: value / whole for name, value in parts.items()}
     syncs = median(steps, lambda one: one.syncs)
-    waited = median(steps, lambda one: one.data_ms) / median(steps, lambda one: one.host_ms)
+    waited = median(steps, lambda one: one.data_ms / one.host_ms if one.host_ms else 0.0)
     late = share["idle_sync"] + share["idle_launch"]
     found = []
 
