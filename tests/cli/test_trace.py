@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlace.cli import main
+from interlace.report.terminal import next_steps
 from tests.handmade import CONFIG, on_disk
 from tests.traces.made import plain
 
@@ -77,6 +78,16 @@ def test_the_arms_of_a_sweep_are_columns_with_their_own_step_times(tmp_path: Pat
     written = (loaded.sweep_dir.path / "trace.md").read_text()
     assert "| verdict | launch-bound | launch-bound |" in written
     assert "- a: kernel: `gemm`: 0.200 ms a step, 1x" in written
+
+
+def test_a_sweep_with_traces_says_how_to_read_them(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    without = next_steps(loaded.sweep_dir, left=0)
+    plain(0).written(loaded.used[0].path / "traces" / "rank-0.json.gz")
+
+    more = set(next_steps(loaded.sweep_dir, left=0)) - set(without)
+
+    assert more == {f"traces:      interlace trace {loaded.sweep_dir.path}"}
 
 
 def test_what_cannot_be_read_is_told_and_costs_two(tmp_path: Path, capsys: Output) -> None:

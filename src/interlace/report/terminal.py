@@ -75,7 +75,9 @@ def next_steps(sweep_dir: SweepDir, *, left: int) -> list[str]:
     """Say where the files are and what to type next."""
     shown = shlex.quote(_short(sweep_dir.path))
     resume = [f"go on:       interlace resume {shown}"] if left else []
-    return [f"files:       {shown}", *resume, f"report:      interlace report {shown}"]
+    found = any(True for where in ("runs", "lanes/*/runs") for _ in sweep_dir.path.glob(f"{where}/*/traces"))
+    traces = [f"traces:      interlace trace {shown}"] if found else []
+    return [f"files:       {shown}", *resume, f"report:      interlace report {shown}", *traces]
 
 
 def _short(path: Path) -> str:
