@@ -128,6 +128,23 @@ def test_a_window_reaches_to_the_end_of_its_steps_work_and_no_moment_is_in_two(t
     assert found.orphans == 1
 
 
+def test_a_step_that_ends_before_the_work_of_the_one_before_has_no_window_and_takes_none_of_the_next(
+    tmp_path: Path,
+) -> None:
+    made = plain(steps=1)
+    made.kernel(900, 950, 1500)
+    made.step(1, 1000, 1000)
+    for number in (2, 3):
+        made.step(number, 1000.0 * number, 1000)
+        for begin in (500, 700):
+            made.kernel(1000 * number + begin, 1000 * number + begin, 100)
+
+    found = made.measured(tmp_path)
+
+    assert found.dropped == (1,)
+    assert [1000 * one.window_ms for one in found.steps] == pytest.approx([2450, 550, 1000])
+
+
 def test_kernels_that_overlap_on_two_streams_count_once(tmp_path: Path) -> None:
     made = plain(steps=1)
     made.kernel(120, 150, 200, "aside")

@@ -128,7 +128,7 @@ def _windows(trace: Trace, steps: Floats, step_of: Ints) -> list[tuple[float, fl
     end, windows = float(earlier[:, 1].max(initial=-np.inf)), []
     for index, (host_begin, host_end) in enumerate(steps.tolist()):
         begin = max(end, host_begin)
-        end = max(host_end, float(trace.gpu[step_of == index, 1].max(initial=-np.inf)))
+        end = max(begin, host_end, float(trace.gpu[step_of == index, 1].max(initial=-np.inf)))
         windows.append((begin, end))
     return windows
 
