@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from interlace.lane.causes import Ending, find_cause, judge, root_cause, signal_name
+from interlace.lane.causes import Ending, find_cause, judge
+from interlace.lane.ends import root_cause, signal_name
 from interlace.schema import Cause
 
 DONE = Ending(
@@ -99,6 +100,126 @@ def test_what_a_run_got_over_is_not_blamed_for_a_later_exception(harmless: str) 
     cause = find_cause(f"{harmless}\nTraceback:\nRuntimeError: shape mismatch 3 vs 4\n", 1)
 
     assert cause == Cause("exception", "exit code 1: RuntimeError: shape mismatch 3 vs 4", None, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("RuntimeError: CUDA error: out of memory", "cuda_oom"),
+        ("ncclUnhandledCudaError: failed.\nLast error:\nCuda failure 2 'out of memory'", "cuda_oom"),
+        ("xla.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 8 bytes", "cuda_oom"),
+        ("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx`", "cuda_error"),
+        ("[rank0]: MemoryError", "host_oom"),
+        ("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 4.00 GiB for an array", "host_oom"),
+        ("RuntimeError: DataLoader worker (pid 325) is killed by signal: Killed. ", "killed"),
+        ("ncclSystemError: failed.\nLast error:\nError while creating shared memory segment /dev/shm/nccl-x (size 96)",
+         "shm_exhausted"),
+        ("RuntimeError: unable to write to file </torch_18_19>: No space left on device (28)", "shm_exhausted"),
+        ("RuntimeError: unable to open shared memory object </torch_1> in read-write mode: Too many open files (24)",
+         "too_many_files"),
+        ("OSError: [Errno 28] No space left on device: '/scratch/checkpoint.pt'", "disk_full"),
+        ("RuntimeError: [gloo/transport/tcp/device.cc:84] bind: Address in use", "port_in_use"),
+        ("RuntimeError: Port 29500 is already in use", "port_in_use"),
+        ("RuntimeError: [gloo/transport/tcp/pair.cc:81] Timed out waiting 1800000ms for recv", "nccl_timeout"),
+        ("Could not override 'model.width'.\nTo append to your config use +model.width=8", "bad_arguments"),
+    ],
+)  # fmt: skip
+def test_a_known_error_names_the_cause(text: str, code: str) -> None:
+    cause = find_cause(f"noise\n{text}\n", 1)
+
+    assert cause is not None
+    assert cause.code == code
+
+
+OOM = "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+
+
+@pytest.mark.parametrize(
+    "of_the_other_rank",
+    [
+        "[rank1]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting early\n",
+        "[rank1]: RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:3\n",
+        "[rank1]:[E1] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=5)\n",
+    ],
+)
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_rank_that_lost_another_one_does_not_hide_its_cause(of_the_other_rank: str, first: int) -> None:
+    cause = find_cause(OOM + of_the_other_rank + ELASTIC.format(rank=first, code=1), 1)
+
+    assert cause is not None
+    assert cause.code == "cuda_oom"
+
+
+def test_of_labelled_lines_those_of_the_first_rank_to_fail_count() -> None:
+    text = "[rank3]: ValueError: bad batch\n[rank1]: KeyError: 'loss'\n" + ELASTIC.format(rank=3, code=1)
+
+    assert find_cause(text, 1) == Cause("exception", "rank 3 failed: ValueError: bad batch", 3, 1)
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        "ModuleNotFoundError: No module named 'flash_attn'",
+        "[W socket.cpp] The server socket has failed to bind to [::]:29500 (errno: 98 - Address already in use).",
+        "torch.OutOfMemoryError: CUDA out of memory, trying a smaller batch",
+    ],
+)
+def test_what_ends_a_program_with_1_is_not_blamed_for_a_kill(harmless: str) -> None:
+    cause = find_cause(f"{harmless}\n{ELASTIC.format(rank=5, code=-9)}", 1)
+
+    assert cause is not None
+    assert (cause.code, cause.rank) == ("killed", 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "returncode", "found"),
+    [
+        ("Root Cause:\n[0]:\n  rank: 5 (local_rank: 5)\n  exitcode: -9 (pid: 4)\nOther Failures:\n  rank: 0\n", 1,
+         (5, -9)),
+        ("CalledProcessError: Command '['python', 'train.py']' died with <Signals.SIGKILL: 9>.", 1, (None, -9)),
+        ("CalledProcessError: Command '['bash', 'x.sh']' returned non-zero exit status 139.", 1, (None, 139)),
+        ("[launch.py:325:sigkill_handler] ['python', '--local_rank=7'] exits with return code = -9", 247, (7, -9)),
+        ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGSEGV", 1, (1, -11)),
+        ("mpirun noticed that process rank 3 with PID 0 on node a exited on signal 9 (Killed).", 137, (3, -9)),
+        ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 3 got signal: 15", 1, (None, -15)),
+    ],
+)  # fmt: skip
+def test_every_launcher_says_which_rank_ended_how(text: str, returncode: int, found: tuple[int | None, int]) -> None:
+    cause = find_cause(text, returncode)
+
+    assert cause is not None
+    assert (cause.rank, cause.exitcode) == found
+    assert cause.code in ("killed", "segfault", "terminated")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[default3]:ValueError: bad batch",
+        "[default3]:[rank3]: ValueError: bad batch",
+        "[1,3]<stderr>:ValueError: bad batch",
+        "3: ValueError: bad batch",
+        "\x1b[1;91mValueError: \x1b[0mbad batch\r",
+        "    ValueError: bad batch",
+    ],
+)
+def test_an_exception_is_found_behind_labels_and_colours(line: str) -> None:
+    assert find_cause(f"Traceback:\n{line}\nwandb: synced\n", 1) == Cause(
+        "exception", "exit code 1: ValueError: bad batch", None, 1
+    )
+
+
+@pytest.mark.parametrize("aside", ["Exception in thread Thread-1:", "Exception ignored in: <function __del__ at 0x1>"])
+def test_what_is_raised_aside_while_a_program_ends_is_not_its_cause(aside: str) -> None:
+    text = f"ValueError: bad batch\n{aside}\nTraceback (most recent call last):\n  File\nEOFError\n"
+
+    assert find_cause(text, 1) == Cause("exception", "exit code 1: ValueError: bad batch", None, 1)
+
+
+def test_any_other_signal_is_named() -> None:
+    cause = find_cause("Fatal Python error: Illegal instruction\n" + ELASTIC.format(rank=1, code=-4), 1)
+
+    assert cause == Cause("signal", "rank 1 was ended by SIGILL: Fatal Python error: Illegal instruction", 1, -4)
 
 
 def test_what_our_own_wrapper_says_explains_no_failure() -> None:
@@ -254,6 +375,9 @@ def test_a_program_that_never_started_says_why() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "name"), [(-9, "SIGKILL"), (139, "SIGSEGV"), (1, None), (0, None), (None, None)])
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [(-9, "SIGKILL"), (139, "SIGSEGV"), (1, None), (247, "SIGKILL"), (255, None), (0, None), (None, None)],
+)
 def test_return_codes_name_signals(code: int | None, name: str | None) -> None:
     assert signal_name(code) == name

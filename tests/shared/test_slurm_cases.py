@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from interlace.lane.causes import RETRYABLE, find_cause, signal_name
+from interlace.lane.causes import RETRYABLE, find_cause
+from interlace.lane.ends import signal_name
 from interlace.slurm.environment import refuse_layout, scrubbed, world_size
 from interlace.slurm.outcome import JobFolder, job_outcome
 from interlace.slurm.refusals import Refusal, what_sbatch_said

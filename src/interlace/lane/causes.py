@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from interlace.lane.ends import (
+    last_exception,
+    last_line,
+    line_of,
+    line_start,
+    of_rank,
+    plain,
+    root_cause,
+    signal_name,
+)
+from interlace.lane.known_texts import KNOWN
 from interlace.schema import Cause
 
 if TYPE_CHECKING:
@@ -43,33 +53,9 @@ class Ending:
     started: int = 0
 
 
-KNOWN = (
-    ("cuda_oom", r"CUDA out of memory|torch\.(cuda\.)?OutOfMemoryError|HIP out of memory|CUBLAS_STATUS_ALLOC_FAILED",
-     "a GPU ran out of memory"),
-    ("host_oom", r"DefaultCPUAllocator: (can't|not enough)|^MemoryError|Cannot allocate memory",
-     "the host ran out of memory"),
-    ("shm_exhausted", r"(out of|insufficient) shared memory|killed by signal: Bus error|unable to .*shared memory",
-     "shared memory ran out (/dev/shm is too small, or full of what killed runs left)"),
-    ("port_in_use", r"EADDRINUSE|[Aa]ddress already in use|another process is utilizing it",
-     "a port of the rendezvous was taken"),
-    ("nccl_timeout", r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL",
-     "a collective timed out: some rank did not take part"),
-    ("nccl_error", r"ncclInternalError|ncclSystemError|ncclUnhandledCudaError|NCCL error in|ncclRemoteError",
-     "NCCL failed"),
-    ("cuda_error", r"CUDA error: [a-z ]+", "CUDA failed"),
-    ("segfault", r"Segmentation fault", "a rank crashed (segmentation fault)"),
-    ("bad_arguments", r"error: (unrecognized arguments|the following arguments are required|argument ).*",
-     "the command refused its arguments"),
-    ("import_error", r"(ModuleNotFoundError|ImportError): .*", "an import failed"),
-)  # fmt: skip
-"""Code, pattern, sentence; the first that matches names the cause."""
-
-OWN_LINES = ("interlace rank: unpinned", "interlace rank: note")
-"""What our wrapper says of itself explains no failure."""
-
 RETRYABLE = frozenset({"port_in_use"})
 
-DECISIVE = frozenset({"shm_exhausted", "nccl_timeout", "segfault"})
+DECISIVE = frozenset({"shm_exhausted", "nccl_timeout", "segfault", "killed"})
 """These name the cause even where an exception that they led to is raised after them."""
 
 _SIGNAL_CODES = {
@@ -81,22 +67,25 @@ _SIGNAL_CODES = {
 }
 
 
-def signal_name(returncode: int | None) -> str | None:
-    """Name the signal behind a return code: -9 and 137 are SIGKILL. None where there is none."""
-    if returncode is None:
-        return None
-    number = -returncode if returncode < 0 else returncode - 128
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return None
-
+_EXPLAINS = {
+    "SIGKILL": {"host_oom", "shm_exhausted"},
+    "SIGSEGV": {"segfault"},
+    "SIGBUS": {"shm_exhausted"},
+    "SIGABRT": {"cuda_oom", "host_oom", "shm_exhausted", "nccl_timeout", "nccl_error", "cuda_error", "segfault"},
+}
+"""Which known texts can be why a process ended by a signal: an exception, or a port that was taken, ends it with 1."""
 
 AFTERMATH = re.compile(
     r"Connection (closed|reset|refused)|[Bb]roken pipe|ncclRemoteError|ncclSystemError|remote process|DistNetworkError"
     r"|RendezvousConnectionError|recvValue failed|sendBytes failed|timed out waiting for"
 )
 """What ranks say that lost another one: the cause lies with that."""
+
+LOST_PEER = re.compile(
+    r"gloo/transport|ncclRemoteError|remote process exited|NCCL communicator was aborted|Watchdog caught collective"
+    r"|client socket has timed out|recvValue failed|sendBytes failed|RendezvousConnectionError"
+)
+"""Of these, what is said of another rank alone: what was raised before it in that one is the cause."""
 
 VAGUE = frozenset({"exit_code", "terminated", "aborted", "nccl_error"})
 
@@ -117,86 +106,70 @@ def telling(ends: Sequence[tuple[str, int]]) -> int:
     return min(range(len(ends)), key=order)
 
 
-def root_cause(text: str) -> tuple[int, int] | None:
-    """Read (rank, exit code) of torch elastic's first observed failure; its own exit code is only 1."""
-    block = re.search(r"Root Cause \(first observed failure\):(.*)", text, re.DOTALL)
-    scope = block[1] if block else ""
-    rank = re.search(r"rank\s*:\s*(\d+)", scope)
-    code = re.search(r"exitcode\s*:\s*(-?\d+)", scope)
-    if rank and code:
-        return int(rank[1]), int(code[1])
-    line = re.search(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)", text)
-    return (int(line[2]), int(line[1])) if line else None
-
-
 def find_cause(text: str, returncode: int | None) -> Cause | None:
     """Name why a program failed, from its logs and its return code; None for a clean end without a known text.
 
     Texts alone say nothing (good runs print tracebacks, and warnings of ports and memory that they got over): a
-    known text counts in a program that failed, and there the last one, unless a later exception says otherwise.
+    known text counts in a program that failed, and there the last one, unless a later exception says otherwise. Where
+    ranks mark their lines, those of the first to fail count, unless they only tell that another one is lost.
     """
     if returncode == 0:
         return None
+    text = plain(text)
     failure = root_cause(text)
+    rank = failure[0] if failure else None
+    cause = _cause_in(text if rank is None else of_rank(text, rank), failure, returncode)
+    if not LOST_PEER.search(cause.message):
+        return cause
+    others = "\n".join(line for line in text.split("\n") if not LOST_PEER.search(line))
+    before = _cause_in(others, None, 1)
+    vague = {"exit_code", "exception"} if cause.code == "nccl_timeout" else {"exit_code"}
+    return before if before.code not in vague and _was_raised(before.code, before.message) else cause
+
+
+def _cause_in(text: str, failure: tuple[int | None, int] | None, returncode: int | None) -> Cause:
+    """Name the cause that a text tells of; `failure` is what the launcher saw of the first rank to fail."""
     rank, exitcode = failure or (None, returncode)
-    known, at = _last_known(text)
-    exception, raised_at = _last_exception(text)
     name = signal_name(exitcode)
-    if known is not None and (known[0] in DECISIVE or at >= raised_at):
-        return Cause(known[0], f"{known[1]}: {_line_of(text, at)}", rank, exitcode)
+    raised = last_exception(text)
+    known = _last_known(text, name, alone=failure is None)
+    if known is not None and (known[0] in DECISIVE or raised is None or known[2] >= raised.at):
+        return Cause(known[0], f"{known[1]}: {line_of(text, known[2])}", rank, exitcode)
+    who = "the program" if rank is None else f"rank {rank}"
     if name in _SIGNAL_CODES:
         code, what = _SIGNAL_CODES[name]
-        who = "the program" if rank is None else f"rank {rank}"
         return Cause(code, f"{who} {what}", rank, exitcode)
+    last = raised.text if raised else last_line(text)
+    if name is not None and (raised is None or (exitcode or 0) < 0):
+        return Cause("signal", f"{who} was ended by {name}" + (f": {last}" if last else ""), rank, exitcode)
     who = f"rank {rank} failed" if rank is not None else f"exit code {returncode}"
-    last = exception or _last_line(text)
-    return Cause("exception" if exception else "exit_code", f"{who}: {last}" if last else who, rank, exitcode)
+    return Cause("exception" if raised else "exit_code", f"{who}: {last}" if last else who, rank, exitcode)
 
 
-ELASTIC = "torch/distributed/elastic/"
-ELASTIC_REPORT = re.compile(rf"^.*{ELASTIC}.*\] failed \(exitcode", re.MULTILINE)
+def _last_known(text: str, name: str | None, *, alone: bool) -> tuple[str, str, int] | None:
+    """Return code, sentence and place of the last known text; of those that explain the signal `name`, where it is one.
 
-
-def _last_known(text: str) -> tuple[tuple[str, str] | None, int]:
-    """Return code and sentence of the last known text, and where it stands."""
+    `alone`: no launcher says whose end it was, so an error that another rank raised may be why this one was ended.
+    """
     found = [
         (match.start(), code, sentence)
         for code, pattern, sentence in KNOWN
         for match in re.finditer(pattern, text, re.MULTILINE)
     ]
+    if name in _EXPLAINS:
+        may = _EXPLAINS[name]
+        found = [one for one in found if one[1] in may or (alone and _was_raised(one[1], line_of(text, one[0])))]
     if not found:
-        return None, -1
+        return None
     # A text that says more (out of memory) stands beside one that says less: of one line the first kind counts.
-    line = _line_start(text, max(at for at, _, _ in found))
-    at, code, sentence = next(one for one in found if _line_start(text, one[0]) == line)
-    return (code, sentence), at
+    line = line_start(text, max(at for at, _, _ in found))
+    at, code, sentence = next(one for one in found if line_start(text, one[0]) == line)
+    return code, sentence, at
 
 
-def _last_exception(text: str) -> tuple[str | None, int]:
-    pattern = r"^(?:\[rank\d+\]:\s*)?((?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b(?::.*)?)$"
-    own = [
-        match
-        for match in re.finditer(pattern, text, re.MULTILINE)
-        if "ChildFailedError" not in match[1] and "CalledProcessError" not in match[1]
-    ]
-    return (own[-1][1], own[-1].start()) if own else (None, -1)
-
-
-def _last_line(text: str) -> str | None:
-    """Return what the ranks said last: what the launcher says of their end comes after it, and is not theirs."""
-    launcher = ELASTIC_REPORT.search(text)
-    lines = [line.strip() for line in re.split(r"[\r\n]", text[: launcher.start()] if launcher else text)]
-    lines = [line for line in lines if line and not line.startswith(OWN_LINES) and ELASTIC not in line]
-    return lines[-1][:300] if lines else None
-
-
-def _line_start(text: str, position: int) -> int:
-    return text.rfind("\n", 0, position) + 1
-
-
-def _line_of(text: str, position: int) -> str:
-    start = _line_start(text, position)
-    return re.split(r"[\r\n]", text[start : start + 300])[0].strip()
+def _was_raised(code: str, message: str) -> bool:
+    """Whether a text is that of an error and no mere warning; trainers get over imports that fail."""
+    return code != "import_error" and (code in DECISIVE or re.search(r"(Error|Exception)\b", message) is not None)
 
 
 def judge(ending: Ending) -> tuple[Status, Cause | None, tuple[str, ...]]:
