@@ -37,6 +37,13 @@ def drawn(name: str, n: int, total: int, elapsed_s: float, rate: str) -> str:
         ("Loss: 7it [00:02,  2.50s/it, loss=0.5]", 7, None, 2, 2.5, False, "it"),
         ("  5%|▌         | 5/100 [00:05<01:35,  2.00 steps/s, lr=1e-4]", 5, 100, 5, 0.5, False, "steps"),
         ("100%|██████████| 9/9 [26:00:00<00:00, 10400.00s/it]", 9, 9, 93600, 10400.0, False, "it"),
+        ("Train:  12% 12/100 [00:03<00:20,  4.00it/s]", 12, 100, 3, 0.25, False, "it"),
+        ("12/100 [00:03<00:20,  4.00it/s]", 12, 100, 3, 0.25, False, "it"),
+        ("  5%|5         | 5/100 [00:05<01:35,  2.00 opt-step/s]", 5, 100, 5, 0.5, False, "opt-step"),
+        ("  5%|5         | 5/100 [00:05<01:35,  2.00s/train step]", 5, 100, 5, 2.0, False, "train step"),
+        ("  5%|5         | 5/100 [00:05<01:35,  2.00步/s]", 5, 100, 5, 0.5, False, "步"),
+        ("12 steps [00:03,  4.00 steps/s]", 12, None, 3, 0.25, False, "steps"),
+        (" 50%|####9     | 5/10 [1 day, 2:00:00<1 day, 2:00:00, 18720.00s/it]", 5, 10, 93600, 18720.0, False, "it"),
     ],
 )  # fmt: skip
 def test_every_form_of_a_bar_is_read(
@@ -47,6 +54,17 @@ def test_every_form_of_a_bar_is_read(
     assert (bar.n, bar.total, bar.elapsed_s, bar.n_rounded) == (n, total, elapsed_s, rounded)
     assert bar.s_per_it == (None if s_per_it is None else pytest.approx(s_per_it))
     assert bar.unit.removesuffix("/s") == unit if rounded and "k" in bar.unit else unit in bar.unit
+
+
+@pytest.mark.parametrize("label", ["[rank1]: ", "[default1]:", "rank 1: ", "Rank=1 "])
+def test_the_rank_that_draws_a_bar_is_read_from_its_label_or_its_name(label: str) -> None:
+    (bar,) = bars_in(f"{label}Training: 12%|#| 12/100 [00:03<00:20,  4.00it/s]")
+
+    assert (bar.rank, bar.desc) == (1, "Training")
+
+
+def test_a_long_run_of_digits_is_searched_in_no_time() -> None:
+    assert list(bars_in("1" * 60_000 + "/s")) == []
 
 
 def test_values_of_a_bar_are_smoothed_and_never_called_step_times(read_text: ReadText) -> None:

@@ -22,6 +22,27 @@ def test_literals_that_json_lacks_are_read_and_said(read_text: ReadText) -> None
     assert "non_finite_step_s" in codes(log.notes)
 
 
+def test_numbers_that_are_not_finite_are_read_as_other_languages_write_them(read_text: ReadText) -> None:
+    log = read_text('{"step": 1, "step_s": 0.5, "loss": nan}\n{"step": 2, "step_s": -nan}\n'
+                    '{"step": 3, "step_s": 0.4, "loss": -inf, "norms": [inf, +Inf]}\n')  # fmt: skip
+
+    assert rows(log) == [(1, 0.5), (3, 0.4)]
+    assert "non_finite_loss: loss is not finite at steps 1, 3" in log.notes
+    assert log.errors == ()
+
+
+def test_a_comma_behind_an_object_is_no_damage(read_text: ReadText) -> None:
+    log = read_text('{"step": 1, "step_s": 0.5},\n{"step": 2, "step_s": 0.4},\n{"step": 3, "step_s": 0.4}\n')
+
+    assert rows(log) == [(1, 0.5), (2, 0.4), (3, 0.4)]
+
+
+def test_of_distances_that_are_as_frequent_the_smallest_is_usual(read_text: ReadText) -> None:
+    log = read_text("".join(f'{{"step": {step}, "step_s": 0.4}}\n' for step in (1, 3, 4)))
+
+    assert codes(log.notes) == ["missing_steps"]
+
+
 @pytest.mark.parametrize("end", ["", "\n", "\n\n"])
 def test_a_torn_last_line_is_dropped_with_a_note(read_text: ReadText, end: str) -> None:
     log = read_text('{"step": 1, "step_s": 0.5}\n{"step": 2, "step_s": 0.' + end)
@@ -43,7 +64,9 @@ def test_a_broken_line_in_the_middle_is_an_error(read_text: ReadText) -> None:
 @pytest.mark.parametrize(
     "row",
     ['{"mode": "val", "iter": 25, "time": 0.1}', '{"split": "eval", "iter": 25, "time": 0.1}',
-     '{"eval": true, "iter": 25, "time": 0.1}'],
+     '{"eval": true, "iter": 25, "time": 0.1}', '{"eval": 1, "iter": 25, "time": 0.1}',
+     '{"train": false, "iter": 25, "time": 0.1}', '{"is_training": 0, "iter": 25, "time": 0.1}',
+     '{"stage": "validate", "iter": 25, "time": 0.1}', '{"stage": "sanity_check", "iter": 2, "time": 0.1}'],
 )  # fmt: skip
 def test_validation_rows_are_told_apart(read_text: ReadText, row: str) -> None:
     log = read_text(f'{{"env": "x"}}\n{{"iter": 50, "time": 0.4}}\n{row}\n{{"iter": 100, "time": 0.42}}\n')
@@ -60,6 +83,7 @@ def test_validation_rows_are_told_apart(read_text: ReadText, row: str) -> None:
         ('{"step": 1, "train/step_time_ms": 410, "time": 99}', 0.41),
         ('{"step": 1, "timing": {"iter_time_s": 0.41}}', 0.41),
         ('{"step": "1", "step_s": "0,41"}', 0.41),
+        ('{"train": {"step": 1, "step_s": 0.41}, "lora": {"rank": 16}}', 0.41),
     ],
 )
 def test_keys_are_found_by_what_they_mean(read_text: ReadText, row: str, step_s: float) -> None:

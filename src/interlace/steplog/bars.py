@@ -21,20 +21,25 @@ if TYPE_CHECKING:
 
     from interlace.steplog.model import Remarks
 
-_COUNT = r"\d[\d,]*(?:\.\d+)?[kMGT]?"
+_COUNT = r"\d[\d,]{0,15}(?:\.\d{1,9})?[kMGT]?"
 _TIME = r"(?:\d+ days?, )?(?:\d+:)?\d+:\d\d"
-_RATE = r"\s*(?P<{0}>\?|\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?[kMGT]?)\s?(?P<{1}>s/[A-Za-z_ ]+|[A-Za-z_]+/s)"
+_UNIT = r"[^\W\d][\w\-]*(?: [^\W\d][\w\-]*)?"
+_RATE = rf"\s*(?P<{{0}}>\?|\d[\d,]{{{{0,15}}}}(?:\.\d+)?(?:e[+-]?\d+)?[kMGT]?)\s?(?P<{{1}}>s/\s?{_UNIT}|{_UNIT}/s)"
 _BAR = re.compile(
-    rf"(?:\d+%)?\|[^|\[\]]*\|\s*(?P<n>{_COUNT})/(?P<total>{_COUNT}|\?)\s*\[(?P<elapsed>{_TIME})<[^,\]]*,"
+    # Drawn, as a percentage (ncols=0), or as counts alone.
+    rf"(?:(?:\d{{1,4}}%)?\|[^|\[\]]*\|\s*|\d{{1,4}}%\s+|(?<![\w.,/:\-|]))"
+    rf"(?P<n>{_COUNT})/(?P<total>{_COUNT}|\?)\s*\[(?P<elapsed>{_TIME})<(?:\d+ days?, )?[^,\]]*,"
     + _RATE.format("rate", "per")
-    + rf"|(?<![\w./])(?P<bare>{_COUNT})(?P<unit>[A-Za-z_]+) \[(?P<bare_elapsed>{_TIME}),"
+    + rf"|(?<![\w.,/])(?P<bare>{_COUNT})(?P<unit> ?{_UNIT}) \[(?P<bare_elapsed>{_TIME}),"
     + _RATE.format("bare_rate", "bare_per")
 )
 _RICH = re.compile(
     r"(?P<desc>Epoch \d+)/\d+\s+[^\w\s]*\s*(?P<n>\d+)/(?P<total>\d+)\s+(?P<elapsed>\d+:\d\d:\d\d)\s+.\s+\S+\s+"
     r"(?P<rate>\d+(?:\.\d+)?)(?P<per>it/s)"
 )
-_RANK = re.compile(r"\[(?:default|rank|train|trainer|worker)\s?_?(\d+)\]:?", re.IGNORECASE)
+_RANK = re.compile(
+    r"(?:\[(?:default|rank|train|trainer|worker)\s?_?|(?<![A-Za-z_])rank[ =_:#]?\s?)(\d+)\]?:?", re.IGNORECASE
+)
 _OTHER_WORK = re.compile(
     r"(?<![a-z])(?:eval|valid|val\b|test|predict|infer|map|filter|load|download|fetch|tokeni|generat|sav|sanity"
     r"|prepar|process|extract|upload|read|build|cach|pars|conver|collect|comput|pack|group|resolv|import|quanti)",

@@ -6,6 +6,7 @@ Shared by the readers `jsonl` and `csv`, so that a key means the same in both.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from functools import lru_cache
 from itertools import pairwise
@@ -22,6 +23,7 @@ from interlace.steplog.keys import (
     RUN_CLOCK_KEYS,
     SPLIT_KEYS,
     STEP_KEYS,
+    TRAIN_FLAG_KEYS,
     TimeKey,
     is_count,
     is_training,
@@ -60,7 +62,8 @@ class Layout(NamedTuple):
 def layout_of(keys: tuple[str, ...]) -> Layout:
     """Say which of these keys are the step, its time, the rank ...; a key that names its unit goes first."""
     plain = [(normal(key), key) for key in reversed(keys)]
-    known = {name.rsplit("/", 1)[-1]: key for name, key in plain if not NOT_TRAINING & set(name.split("/"))}
+    parts = [(re.sub(r"^(train\w*)\.", r"\1/", name).split("/"), key) for name, key in plain]
+    known = {name[-1]: key for name, key in parts if not NOT_TRAINING & set(name)}
     known |= dict(plain)
     times = [(key, found) for key in keys if (found := time_key(key))]
     times.sort(key=lambda pair: pair[1].unit is None)
@@ -80,7 +83,7 @@ def layout_of(keys: tuple[str, ...]) -> Layout:
         unit=unit,
         rank=next((known[key] for key in RANK_KEYS if key in known), None),
         end=end,
-        split=tuple(known[key] for key in (*SPLIT_KEYS, *FLAG_KEYS) if key in known),
+        split=tuple(known[key] for key in (*SPLIT_KEYS, *FLAG_KEYS, *TRAIN_FLAG_KEYS) if key in known),
         clock=clock,
     )
 
@@ -206,8 +209,13 @@ def counted(fields: Mapping[str, Any]) -> list[tuple[int, int | None]]:
 
 
 def _marks_validation(key: str, value: object) -> bool:
-    if normal(key).rsplit("/", 1)[-1] in FLAG_KEYS:
-        return value is True or str(value).lower() == "true"
+    name = normal(key).rsplit("/", 1)[-1]
+    if name in TRAIN_FLAG_KEYS:
+        return value is False or str(value).lower() == "false" or (name.startswith("is_") and value == 0)
+    if name in FLAG_KEYS:
+        return (
+            value is True or str(value).lower() == "true" or (name not in ("val", "validation") and value in (1, "1"))
+        )
     if normal(key) == "job":  # more often the name of a run, such as test-3
         return str(value).strip().lower() in NOT_TRAINING
     return not is_training(value)

@@ -68,7 +68,7 @@ def _note_missing_steps(steps: list[int], remarks: Remarks) -> int:
     distances = Counter(b - a for a, b in pairwise(steps))
     if not distances:
         return 1
-    distance, times = distances.most_common(1)[0]
+    distance, times = max(distances.items(), key=lambda one: (one[1], -one[0]))
     usual = distance if times > 1 or len(steps) == 2 else 1  # noqa: PLR2004 (two records have one distance)
     if steps[0] == 0:
         remarks.note("zero_based", "the first step is step 0: windows count from it as the log does")

@@ -8,13 +8,14 @@ Lost: nothing that is written.
 
 Keys: a step counter (`global_step`, `step`, `iter` ...), a time (`step_s`, `iter_time_ms`, `step_time`, `time`
 ...), optionally `rank`, a cumulative `end_s`, and `mode`/`split`/`eval`, which tell validation rows apart.
-NaN and Infinity, which JSON does not have, are read; a torn last line is dropped with a note; any other
-broken line is an error.
+NaN and Infinity, which JSON does not have, are read, also as other languages write them (`nan`, `-inf`), and so
+is a comma behind an object; a torn last line is dropped with a note; any other broken line is an error.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 from interlace.steplog.facts import facts_in
@@ -32,6 +33,7 @@ _LOOKED_AT = 50
 _MOST_LOST = 1000
 _MOST_TRIES = 32
 _decoder = json.JSONDecoder()
+_NOT_FINITE = re.compile(r"(?<=[:\[,\s])([+-]?)(nan|inf(?:inity)?)(?=\s*[,}\]])", re.IGNORECASE)
 
 
 class NotJsonError(ValueError):
@@ -105,7 +107,7 @@ def _doubled(text: str, fields: dict[str, Any]) -> str | None:
     names = [name for name in (layout.step, layout.time) if name and text.count(f'"{name}"') > 1]
     if not names:
         return None
-    pairs = json.loads(text, object_pairs_hook=list)
+    pairs = json.loads(_as_python_writes(text), object_pairs_hook=list)
     found = [key for key, _ in pairs]
     return next((name for name in names if found.count(name) > 1), None)
 
@@ -188,11 +190,18 @@ def values_of(text: str) -> list[Any]:
         while at < len(text):
             value, at = _decoder.raw_decode(text, at)
             values.append(value)
-            while at < len(text) and text[at].isspace():
+            while at < len(text) and (text[at].isspace() or (text[at] == "," and isinstance(value, dict))):
                 at += 1
     except (ValueError, RecursionError) as error:
+        if (finite := _as_python_writes(text)) != text:
+            return values_of(finite)
         raise NotJsonError(str(error)) from error
     return values
+
+
+def _as_python_writes(text: str) -> str:
+    """Spell numbers that are not finite, which each language prints in its own way, as Python's json reads them."""
+    return _NOT_FINITE.sub(lambda m: "NaN" if m[2][0] in "nN" else f"{m[1].strip('+')}Infinity", text)
 
 
 def note_tail(record: Record, remarks: Remarks) -> None:

@@ -28,7 +28,11 @@ COUNTED_WITH_CLOCK = ("batches", "samples")
 CLOCK_KEYS = ("timestamp", "_timestamp", "ts", "unix_s", "wall_time", "datetime", "date", "asctime", "time")
 SPLIT_KEYS = ("mode", "split", "phase", "stage", "subset", "set", "loop", "job", "type", "event", "kind")
 FLAG_KEYS = ("eval", "is_eval", "val", "is_val", "validation", "is_validation")
-NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluate", "evaluation", "test", "dev", "predict"})
+TRAIN_FLAG_KEYS = ("train", "is_train", "training", "is_training")
+NOT_TRAINING = frozenset((
+    *("val", "valid", "validate", "validating", "validation", "eval", "evaluate", "evaluating", "evaluation"),
+    *("test", "testing", "dev", "predict", "predicting", "prediction", "infer", "inference", "sanity"),
+))  # fmt: skip
 
 _UNIT_WORD = rf"(?P<unit>{UNITS})"
 _NAMED = re.compile(
