@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlace.lane.accelerate_own import defaults_used, user_config
 from interlace.lane.causes import RETRYABLE, find_cause
 from interlace.lane.ends import signal_name
 from interlace.slurm.environment import refuse_layout, scrubbed, world_size
@@ -151,3 +153,14 @@ def test_launcher_log(case: Path) -> None:
         if "root_cause" in one:
             found = {"rank": cause.rank, "exitcode": cause.exitcode, "signal": signal_name(cause.exitcode)}
             assert found == one["root_cause"]
+
+
+@pytest.mark.parametrize("case", of_kind("accelerate_env"))
+def test_accelerate_env(case: Path, tmp_path: Path) -> None:
+    expected, _ = load(case)
+    (tmp_path / "accelerate").mkdir()
+    shutil.copy(case / "default_config.yaml", tmp_path / "accelerate")
+    environ = {"HF_HOME": str(tmp_path)}
+
+    assert defaults_used((case / "launch_stderr.txt").read_text()) == expected["defaults_used"]
+    assert (user_config(environ) is not None) == expected["user_config_present"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from interlace.errors import InterlaceError, NodeLostError, UsageError
 from interlace.files import read_json, write_json
+from interlace.lane.accelerate_own import accelerate_notes
 from interlace.lane.causes import RETRYABLE, Ending, judge
 from interlace.lane.nodes.node import all_of
 from interlace.lane.nodes.together import Ranks, end_all, through_the_gates
@@ -18,6 +20,7 @@ from interlace.lane.others import disturbed
 from interlace.lane.prepared import prepare
 from interlace.lane.ranks import read_ranks
 from interlace.lane.runlog import (
+    STREAMS,
     Found,
     StepCounter,
     find_steps,
@@ -28,6 +31,7 @@ from interlace.lane.runlog import (
     world_size,
 )
 from interlace.lane.watch import Limits, Watched, watch
+from interlace.launch import applied
 from interlace.records import Started, make_run_dir, write_record, write_steps
 from interlace.schema import Cause, RunRecord
 from interlace.stats import describe
@@ -223,6 +227,8 @@ def _read(
         status, cause = "incomplete", Cause("window", "; ".join(step_notes) or "no step summary")
     if status == "ok" and found.log is not None and (why := lost_records(found.log, arm.config.measure.window)):
         status, cause, steps = "incomplete", Cause("torn_log", why), None
+    environ = applied(os.environ, {**arm.config.workload.env, **arm.config.env})
+    notes = (*notes, *accelerate_notes(arm.config, environ, run_dir / STREAMS[0]))
     return RunRecord(
         run, 1, status, 0.0, 0.0, returncode, cause, steps, ending.steps_seen,
         found.log.reader if found.log is not None else None, ending.world_asked, ending.world_found, notes=notes,
