@@ -217,9 +217,15 @@ def test_what_is_raised_aside_while_a_program_ends_is_not_its_cause(aside: str) 
 
 
 def test_any_other_signal_is_named() -> None:
-    cause = find_cause("Fatal Python error: Illegal instruction\n" + ELASTIC.format(rank=1, code=-4), 1)
+    assert find_cause("Extension modules: numpy\n" + ELASTIC.format(rank=1, code=-4), 1) == Cause(
+        "signal", "rank 1 was ended by SIGILL", 1, -4
+    )
 
-    assert cause == Cause("signal", "rank 1 was ended by SIGILL: Fatal Python error: Illegal instruction", 1, -4)
+
+def test_what_an_aborted_program_threw_is_said() -> None:
+    text = "terminate called after throwing an instance of 'std::runtime_error'\n  what():  the ring is closed\n"
+
+    assert find_cause(text, -6) == Cause("aborted", "the program aborted: the ring is closed", None, -6)
 
 
 def test_what_our_own_wrapper_says_explains_no_failure() -> None:

@@ -136,12 +136,11 @@ def _cause_in(text: str, failure: tuple[int | None, int] | None, returncode: int
     if known is not None and (known[0] in DECISIVE or raised is None or known[2] >= raised.at):
         return Cause(known[0], f"{known[1]}: {line_of(text, known[2])}", rank, exitcode)
     who = "the program" if rank is None else f"rank {rank}"
-    if name in _SIGNAL_CODES:
-        code, what = _SIGNAL_CODES[name]
-        return Cause(code, f"{who} {what}", rank, exitcode)
+    if name is not None and (name in _SIGNAL_CODES or raised is None or (exitcode or 0) < 0):
+        code, what = _SIGNAL_CODES.get(name, ("signal", f"was ended by {name}"))
+        thrown = re.findall(r"^.*what\(\): +(\S.*)$", text, re.MULTILINE) if name == "SIGABRT" else []
+        return Cause(code, ": ".join((f"{who} {what}", *thrown[-1:])), rank, exitcode)
     last = raised.text if raised else last_line(text)
-    if name is not None and (raised is None or (exitcode or 0) < 0):
-        return Cause("signal", f"{who} was ended by {name}" + (f": {last}" if last else ""), rank, exitcode)
     who = f"rank {rank} failed" if rank is not None else f"exit code {returncode}"
     return Cause("exception" if raised else "exit_code", f"{who}: {last}" if last else who, rank, exitcode)
 
