@@ -188,11 +188,13 @@ def test_letters_of_order_are_the_baseline_then_the_arms_as_given(
     words = [f"{name}={','.join(files)}" for name, files in paths.items()]
 
     found = records(capsys, *words, "order=abccba")
+    commas = records(capsys, *words, "order=A,B,C,C,B,A")
     named = records(capsys, *words, "order=baseline,new,old,old,new,baseline")
 
     assert [one["arm"] for one in found] == ["new", "old"]
     assert found[0]["order_source"] == "ABCCBA, as given by order="
     assert [one["round_ratios"] for one in found] == [one["round_ratios"] for one in named]
+    assert commas == found
 
 
 def test_the_first_arm_is_the_baseline_where_none_is_called_so(

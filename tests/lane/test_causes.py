@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
 from interlace.lane.causes import Ending, find_cause, judge
 from interlace.lane.ends import root_cause, signal_name
+from interlace.lane.oom import kernel_oom_kills
 from interlace.schema import Cause
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DONE = Ending(
     returncode=0, ended_by="itself", text="", steps_seen=300, last_step=300, steps_asked=300, window_last=300,
@@ -367,6 +372,24 @@ def test_a_killed_run_is_told_apart_from_a_failed_one_and_says_how_far_it_came()
     assert status == "killed"
     assert cause is not None
     assert "7 steps seen" in cause.message
+
+
+def test_a_kill_while_the_kernel_ended_processes_for_memory_is_out_of_memory() -> None:
+    killed = replace(DONE, returncode=1, text=ELASTIC.format(rank=5, code=-9), steps_seen=7, last_step=7, oom_kills=1)
+
+    status, cause, _ = judge(killed)
+
+    assert status == "oom"
+    assert cause is not None
+    assert (cause.code, cause.rank, cause.exitcode) == ("host_oom", 5, -9)
+    assert "the kernel ended 1 for want of memory" in cause.message
+
+
+def test_the_kernels_count_of_kills_is_read(tmp_path: Path) -> None:
+    (tmp_path / "vmstat").write_text("nr_free_pages 4\noom_kill 3\nallocstall_dma 0\n")
+
+    assert kernel_oom_kills(tmp_path / "vmstat") == 3
+    assert kernel_oom_kills(tmp_path / "none") == 0
 
 
 def test_out_of_memory_is_a_status_of_its_own() -> None:

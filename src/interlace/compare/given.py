@@ -264,14 +264,14 @@ def _gaps(ordered: Sequence[GivenRun]) -> list[str]:
 
 
 def _arms_in(order: str, arms: Sequence[str]) -> list[str]:
-    """Arms named by `ABBA` or by `name,name`."""
-    if "," in order:
-        named = [part.strip() for part in order.split(",")]
+    """Arms named by `ABBA`, by `A,B,B,A` or by `name,name`."""
+    named = [part.strip() for part in order.split(",")]
+    if "," in order and (set(named) & set(arms) or max(map(len, named)) > 1):
         if unknown := sorted(set(named) - set(arms)):
             raise UsageError(f"order={order}: no arm {unknown[0]!r}; arms: {', '.join(arms)}")
         return named
     keys = {chr(ord("A") + i): arm for i, arm in enumerate(arms[:26])}
-    text = re.sub(r"[\s|]", "", order).upper()
+    text = re.sub(r"[\s|,]", "", order).upper()
     if unknown := sorted(set(text) - set(keys)):
         meaning = ", ".join(f"{letter} = {arm}" for letter, arm in keys.items())
         raise UsageError(f"order={order}: no arm {unknown[0]!r}; {meaning}")

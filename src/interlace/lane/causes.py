@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from interlace.lane.ends import (
@@ -35,6 +35,7 @@ class Ending:
     """The facts of a run's end. `returncode` is None when the program never started.
 
     `started` is the number of processes that told a rank of theirs, `world_found` how many of them trained together.
+    `oom_kills` is how many processes the kernel ended for want of memory while the run was on.
     """
 
     returncode: int | None
@@ -51,6 +52,7 @@ class Ending:
     limit_s: float = 0.0
     unreadable: str | None = None
     started: int = 0
+    oom_kills: int = 0
 
 
 RETRYABLE = frozenset({"port_in_use"})
@@ -248,6 +250,9 @@ def _incomplete(ending: Ending, cause: Cause | None) -> tuple[Status, Cause]:
     if ending.returncode == 0:
         return "incomplete", Cause("incomplete", _too_short(ending))
     cause = cause or Cause("exit_code", f"exit code {ending.returncode}", None, ending.returncode)
+    if cause.code == "killed" and ending.oom_kills:
+        told = f"in that time the kernel ended {ending.oom_kills} for want of memory"
+        cause = replace(cause, code="host_oom", message=f"{cause.message}; {told}")
     status: Status = "failed"
     if cause.code in ("cuda_oom", "host_oom"):
         status = "oom"

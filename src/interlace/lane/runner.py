@@ -16,6 +16,7 @@ from interlace.lane.causes import RETRYABLE, Ending, judge
 from interlace.lane.nodes.node import all_of
 from interlace.lane.nodes.together import Ranks, end_all, through_the_gates
 from interlace.lane.noted import end_of, with_nodes
+from interlace.lane.oom import kernel_oom_kills
 from interlace.lane.others import disturbed
 from interlace.lane.prepared import prepare
 from interlace.lane.ranks import read_ranks
@@ -91,11 +92,15 @@ def _told_when_unwritable(lane: Lane, run: Run) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the programs of a run ended: `codes` of those that ended by themselves, by node, the first to end first."""
+    """How the programs of a run ended: `codes` of those that ended by themselves, by node, the first to end first.
+
+    `oom_kills` is how many processes this node's kernel ended meanwhile for want of memory.
+    """
 
     watched: Watched
     codes: dict[str, int]
     ended: list[Ended]
+    oom_kills: int
 
 
 def _attempt(lane: Lane, run: Run) -> RunRecord:
@@ -164,7 +169,7 @@ def _refused(run: Run, number: int, run_dir: Path, gates: Gates) -> RunRecord:
 
 def _run(lane: Lane, run: Run, number: int, run_dir: Path, prepared: Prepared, nodes: Sequence[Node]) -> Outcome:
     """Run and watch, with the monitors on; however it ends, nothing of the run stays on any node."""
-    ranks = Ranks(nodes)
+    ranks, oom_kills_before = Ranks(nodes), kernel_oom_kills()
     try:
         begun = all_of([node.start(spec) for node, spec in zip(nodes, prepared.specs, strict=True)])
         refused = [f"{node.name}: {one.cannot_start}" for node, one in zip(nodes, begun, strict=True) if not one.pid]
@@ -181,7 +186,7 @@ def _run(lane: Lane, run: Run, number: int, run_dir: Path, prepared: Prepared, n
     ended, lost = end_all(nodes)
     if lost is not None:
         raise lost
-    return Outcome(watched, ranks.codes, ended)
+    return Outcome(watched, ranks.codes, ended, kernel_oom_kills() - oom_kills_before)
 
 
 def _watch(
@@ -216,7 +221,7 @@ def _read(
     if outcome.watched.cannot_start:  # on one node of several, perhaps
         returncode = None
     ending = _ending(arm.config, len(nodes), outcome.watched, returncode, text, found, ranks)
-    status, cause, notes = judge(ending)
+    status, cause, notes = judge(replace(ending, oom_kills=outcome.oom_kills))
     if cause is not None and where is not None:
         cause = replace(cause, message=f"on {where}: {cause.message}", node=where)
     steps, step_notes = _summary(arm.config, found.log, wanted=status == "ok")
