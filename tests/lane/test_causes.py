@@ -186,6 +186,7 @@ def test_what_ends_a_program_with_1_is_not_blamed_for_a_kill(harmless: str) -> N
         ("[launch.py:325:sigkill_handler] ['python', '--local_rank=7'] exits with return code = -9", 247, (7, -9)),
         ("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGSEGV", 1, (1, -11)),
         ("mpirun noticed that process rank 3 with PID 0 on node a exited on signal 9 (Killed).", 137, (3, -9)),
+        ("[rank: 1] Child process with PID 44 terminated with code -9. Ending all others", -9, (1, -9)),
         ("torch.distributed.elastic.multiprocessing.api.SignalException: Process 3 got signal: 15", 1, (None, -15)),
     ],
 )  # fmt: skip
@@ -219,6 +220,29 @@ def test_what_is_raised_aside_while_a_program_ends_is_not_its_cause(aside: str) 
     text = f"ValueError: bad batch\n{aside}\nTraceback (most recent call last):\n  File\nEOFError\n"
 
     assert find_cause(text, 1) == Cause("exception", "exit code 1: ValueError: bad batch", None, 1)
+
+
+def test_a_launcher_that_kills_itself_after_a_rank_raised_is_not_why() -> None:
+    text = "[rank1]: ValueError: bad batch\n[rank: 1] Child process with PID 44 terminated with code 1. Ending all\n"
+
+    assert find_cause(text, -9) == Cause("exception", "rank 1 failed: ValueError: bad batch", 1, 1)
+
+
+def test_what_nccl_says_of_shared_memory_that_it_has_is_no_lack_of_it() -> None:
+    text = "[0] NCCL INFO MMAP imported host buffer /dev/shm/nccl-x size 96\n" + ELASTIC.format(rank=1, code=-9)
+
+    cause = find_cause(text, 1)
+
+    assert cause is not None
+    assert cause.code == "killed"
+
+
+def test_the_last_error_of_nccl_is_said() -> None:
+    text = "ncclInvalidUsage: invalid usage of NCCL.\nLast error:\nDuplicate GPU: rank 1 and rank 0\n"
+
+    assert find_cause(text, 1) == Cause(
+        "nccl_error", "NCCL failed: ncclInvalidUsage: invalid usage of NCCL.: Duplicate GPU: rank 1 and rank 0", None, 1
+    )
 
 
 def test_any_other_signal_is_named() -> None:

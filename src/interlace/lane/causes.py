@@ -136,7 +136,8 @@ def _cause_in(text: str, failure: tuple[int | None, int] | None, returncode: int
     raised = last_exception(text)
     known = _last_known(text, name, alone=failure is None)
     if known is not None and (known[0] in DECISIVE or raised is None or known[2] >= raised.at):
-        return Cause(known[0], f"{known[1]}: {line_of(text, known[2])}", rank, exitcode)
+        why = re.findall(r"Last error:\n(.+)$", text, re.MULTILINE) if known[0] == "nccl_error" else []
+        return Cause(known[0], ": ".join((known[1], line_of(text, known[2]), *why[-1:])), rank, exitcode)
     who = "the program" if rank is None else f"rank {rank}"
     if name is not None and (name in _SIGNAL_CODES or raised is None or (exitcode or 0) < 0):
         code, what = _SIGNAL_CODES.get(name, ("signal", f"was ended by {name}"))

@@ -15,9 +15,10 @@ _RANK_LABEL = re.compile(r"\[rank(\d+)\]:")
 _ROOT_CAUSE = re.compile(r"Root Cause(?: \(first observed failure\))?:(.*)", re.DOTALL)
 _ELASTIC = "torch/distributed/elastic/"
 _REPORT = re.compile(rf"^.*(?:{_ELASTIC}.*\] failed \(exitcode|ChildFailedError)", re.MULTILINE)
-_SIGNALLED = (
+_REPORTS = (
     re.compile(r"process rank (?P<rank>\d+) with PID [^\n]{0,200} exited\s+on\s+signal (?P<signal>\d+)"),  # mpirun
     re.compile(r"process (?P<rank>\d+) terminated with signal (?P<signal>SIG\w+)"),  # torch.multiprocessing
+    re.compile(r"\[rank: (?P<rank>\d+)\] Child process with PID \d+ terminated with code (?P<code>-?\d+)"),  # Lightning
     re.compile(r"(?:--local_rank=(?P<rank>\d+)\b[^\n]{0,1000})?exits with return code = -(?P<signal>\d+)"),  # deepspeed
     re.compile(
         r"CalledProcessError: Command [^\n]{0,9000} died with <Signals\.(?P<signal>SIG\w+): "
@@ -80,14 +81,16 @@ def root_cause(text: str) -> tuple[int | None, int] | None:
         return int(rank[1]), int(code[1])
     if line := re.search(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+)", text):
         return int(line[2]), int(line[1])
-    return next((found for pattern in _SIGNALLED if (found := _signalled(pattern.search(text)))), None)
+    return next((found for pattern in _REPORTS if (found := _reported(pattern.search(text)))), None)
 
 
-def _signalled(match: re.Match[str] | None) -> tuple[int | None, int] | None:
+def _reported(match: re.Match[str] | None) -> tuple[int | None, int] | None:
     fields = match.groupdict() if match else {}
     rank = int(fields["rank"]) if fields.get("rank") else None
     if name := fields.get("signal"):
         return rank, -(int(name) if name.isdigit() else signal.Signals[name].value)
+    if code := fields.get("code"):
+        return rank, int(code)
     status = int(fields.get("status") or 0)
     return (rank, status) if signal_name(status) else None
 

@@ -14,8 +14,8 @@ KNOWN = (
      "too many files are open (raise `ulimit -n`)"),
     ("shm_exhausted", (
         r"(out of|insufficient) shared memory|killed by signal: Bus error|unable to .{0,40}shared memory"
-        r"|unable to [a-z0-9 ]{3,60} <.{0,99}No space|/dev/shm/\S{1,80} .{0,40}(bytes|size)|posix_fallocate failed"
-        r"|No space left .{0,80}/dev/shm|/dev/shm.{0,80}No space left"),
+        r"|unable to [a-z0-9 ]{3,60} <.{0,99}No space|(creating .{0,40}|failed to extend )/dev/shm/"
+        r"|posix_fallocate failed|No space left .{0,80}/dev/shm|/dev/shm.{0,80}No space left"),
      "shared memory ran out (/dev/shm is too small, or full of what killed runs left)"),
     ("host_oom", (
         rf"DefaultCPUAllocator: (can't|not enough)|^{LABEL}([\w.]+\.)?(_Array)?MemoryError\b|Cannot allocate memory"
@@ -32,8 +32,7 @@ KNOWN = (
         r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL"
         r"|ProcessGroupNCCL watchdog hang|gloo.{0,120}Timed out waiting \d+ms"),
      "a collective timed out: some rank did not take part"),
-    ("nccl_error", r"ncclInternalError|ncclSystemError|ncclUnhandledCudaError|NCCL error in|ncclRemoteError",
-     "NCCL failed"),
+    ("nccl_error", r"nccl(Internal|System|UnhandledCuda|Remote)Error|ncclInvalid\w+|NCCL error in", "NCCL failed"),
     ("cuda_error", r"(CUDA|HIP) error: \w+|Cuda failure ", "CUDA failed"),
     ("segfault", r"Segmentation fault", "a rank crashed (segmentation fault)"),
     ("bad_arguments", (
