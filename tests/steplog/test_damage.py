@@ -154,15 +154,6 @@ def test_what_was_put_together_is_said_with_its_line(read_text: ReadText) -> Non
     )
 
 
-def test_a_record_whose_rank_is_lost_is_an_error_where_all_others_name_theirs(read_text: ReadText) -> None:
-    lines = [f"rank={rank} step={step} step_s=0.4{rank}0" for step in range(1, 9) for rank in (0, 1)]
-
-    log = read_text("\n".join([*lines, "rank=rank=1 step=9 step_s=0.420", "0 step=9 step_s=0.400", ""]))
-
-    assert set(by_rank(log)) == {0, 1}
-    assert codes(log.errors) == ["torn_record:18"]
-
-
 def test_a_record_at_the_end_of_a_file_keeps_its_place_behind_a_cut_one(read_text: ReadText) -> None:
     log = read_text("rank=0 step=1 step_s=0.500\nrank=1 step=1 step_s=0.510rank=0 step=2 step_s=0.400"
                     "rank=1 step=2 step_s=0.420")  # fmt: skip

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 FACTS = facts_in(__doc__)
 KEPT_CHARS = 4096
-RANKED_TO_ONE = 10
-"""So many records name their rank for each that does not, where those are damage and no log's way of writing."""
 _CUT_IN_FRONT = re.compile(r"0\d")
 _DOCUMENT = re.compile(r"\s*[\[{]\s*\n")
 _WORLD = re.compile(r"(?<![\w.])(?:world_size|WORLD_SIZE|num_processes)[\"']?\s*[=:]\s*(\d+)")
@@ -206,19 +204,11 @@ class _State:
             return False
         return step is None or rank not in self.last_step or step <= self.last_step[rank]
 
-    def _without_rank(self) -> dict[int, tuple[str, str]]:
-        """Return the few records that name no rank where nearly all do: what stood before their step is lost."""
-        few = [n for n, row in enumerate(self.rows) if row.rank < 0]
-        if RANKED_TO_ONE * len(few) > len(self.rows):
-            return {}
-        return {n: (f"step {self.rows[n].step}", "it names no rank, and nearly all others do") for n in few}
-
     def _refuse_doubtful(self) -> None:
         """Refuse doubtful records, unless most of this log's are like that; where writers mix, those like no other."""
         doubtful = self.doubtful if 2 * len(self.doubtful) < len(self.rows) else {}
         if self.remarks.tangled() or self.shapes.rests():
             doubtful = {row: (text, WHY_ODD) for row, text in self.shapes.odd()} | doubtful
-        doubtful = self._without_rank() | doubtful
         for n, (text, why) in doubtful.items():
             if n == len(self.rows) - 1 and why.endswith("is cut"):
                 self.remarks.note("truncated_tail", f"the last time is cut and was dropped: `{shorten(text[-80:])}`")
