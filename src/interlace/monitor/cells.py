@@ -27,6 +27,7 @@ _TO_STANDARD_UNIT = {
 }
 MOST_CHARS = 80
 _BUS_ID = re.compile(r"(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})\.([0-7])", re.IGNORECASE)
+_COLUMN = re.compile(r"[a-z]\w*(\.\w+)*")
 _UNIT_OF_A_COLUMN = re.compile(r"\s*\[[^\]]*\]\s*$")
 
 THROTTLE_BITS = {
@@ -126,27 +127,31 @@ def parse_table(text: str, fields: Sequence[str] | None = None) -> Table:
     """Read CSV as nvidia-smi prints it, line by line.
 
     With `fields` (the query) columns count by position, because a driver may print another name than the
-    one asked for; without, the first line names them. Commas inside a process name belong to the name.
+    one asked for; without, the first line that can be a header names them. Remarks may stand before it.
+    Commas inside a process name belong to the name.
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    names = [column_name(part) for part in fields] if fields else None
-    has_header = bool(lines) and (names is None or column_name(lines[0].split(",")[0]) == names[0])
-    if names is None:
-        names = [column_name(part) for part in lines[0].split(",")] if lines else []
-    rows, strays = [], []
-    for line in lines[1:] if has_header else lines:
-        cells = _split(line, names)
-        if cells is None:
-            strays.append(line.strip())
-        else:
-            rows.append(dict(zip(names, cells, strict=True)))
-    return Table(tuple(rows), tuple(strays), has_header)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    names = [column_name(part) for part in fields] if fields else _header(lines)
+    cut = [_split(line, names) for line in lines]
+    head = next((place for place, cells in enumerate(cut) if cells and column_name(cells[0]) == names[0]), None)
+    first = 0 if head is None else head + 1
+    rows = tuple(dict(zip(names, cells, strict=True)) for cells in cut[first:] if cells)
+    strays = tuple(line for place, line in enumerate(lines) if place != head and (place < first or not cut[place]))
+    return Table(rows, strays, head is not None)
+
+
+def _header(lines: Sequence[str]) -> list[str]:
+    """Return the column names of the first line that has nothing else in it; none where there is no such line."""
+    named = ([column_name(part) for part in line.split(",")] for line in lines)
+    return next((names for names in named if all(_COLUMN.fullmatch(name) for name in names)), [])
 
 
 def _split(line: str, names: list[str]) -> list[str] | None:
     """Split a line into as many cells as there are names; None where that is impossible."""
     parts = line.split(",")
     extra = len(parts) - len(names)
+    if not names:
+        return None
     if extra > 0:
         place = next((names.index(name) for name in _FREE_TEXT if name in names), None)
         if place is None:

@@ -91,9 +91,8 @@ class NvidiaSmi:
 
     def driver(self) -> Driver:
         """Return the driver's version from a query and CUDA's from the banner."""
-        rows = self._ask("--query-gpu=driver_version", "--format=csv,noheader").stdout.split()
-        cuda = smi_text.parse_cuda_version(self._ask().stdout)
-        return Driver(rows[0] if rows and rows[0][0].isdigit() else None, cuda)
+        version = smi_text.parse_driver_version(self._ask("--query-gpu=driver_version", "--format=csv,noheader").stdout)
+        return Driver(version, smi_text.parse_cuda_version(self._ask().stdout))
 
     def inventory(self) -> tuple[Gpu, ...]:
         """Return every GPU, with MIG slices where any GPU has MIG on."""
@@ -144,7 +143,7 @@ def _without(fields: tuple[str, ...], bad: str) -> tuple[str, ...]:
 
 
 def _parsed(answer: Answer, parse: Callable[[str], T]) -> T:
-    """Parse the answer; when it printed nothing on stdout the reason stands on stderr."""
+    """Parse the answer; what nvidia-smi could not read may stand on stderr beside a good table on stdout."""
     if not answer.stdout.strip():
         raise smi_text.failure(answer.stdout, answer.stderr, answer.rc).error()
-    return parse(answer.stdout)
+    return parse(f"{answer.stdout}\n{answer.stderr}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlace.monitor.cells import column_name, mask, number, parse_table, sysfs_bus_id
+from interlace.monitor.cells import mask, number, parse_table, sysfs_bus_id
 from interlace.monitor.readings import Gpu, GpuProcess, GpuReadError, GpuSample, MigDevice, ProcessList
 
 if TYPE_CHECKING:
@@ -16,9 +16,12 @@ _PROBLEMS = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
     for pattern, code in (
         (r"driver/library version mismatch", "nvml_version_mismatch"),
-        (r"couldn't communicate with the nvidia driver|driver not loaded", "driver_not_loaded"),
-        (r"couldn't find libnvidia-ml|nvml.*library not found|shared library not found", "nvml_missing"),
-        (r"no devices were found|no supported gpus? (was|were) found", "no_devices"),
+        (r"(couldn.t|could not) communicate with the nvidia driver|driver not loaded", "driver_not_loaded"),
+        (
+            r"(couldn't find|shared libraries:) libnvidia-ml|nvml.*library not found|shared library not found",
+            "nvml_missing",
+        ),
+        (r"no devices( were)? found|no supported gpus? (was|were) found", "no_devices"),
         (r"gpu is lost|fallen off the bus", "gpu_lost"),
         (r"requires? (a )?reset|reset required", "gpu_requires_reset"),
         (r"unable to determine the device handle", "device_handle_error"),
@@ -26,11 +29,14 @@ _PROBLEMS = tuple(
         (r"failed to initialize nvml: insufficient permissions", "insufficient_permissions"),
         (r"failed to initialize nvml", "nvml_init_error"),
         (r"is not a valid field to query", "invalid_field"),
-        (r"command not found|no such file or directory", "nvidia_smi_missing"),
+        (r"(command|file|nvidia-smi:) not found|no such file or directory", "nvidia_smi_missing"),
     )
 )
-_BUS_IN_MESSAGE = re.compile(r"GPU\s*([0-9a-f]{1,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
+# `GPU 0000:0B:00.0`, `GPU0000:0B:00.0`, and `GPU3: 0000:0B:00.0` of newer drivers.
+_BUS_IN_MESSAGE = re.compile(r"GPU\s*(?:\d+:\s+)?([0-9a-f]{1,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 _BAD_FIELD = re.compile(r'Field "([^"]+)" is not a valid field', re.IGNORECASE)
+_ONE_GPU = frozenset({"gpu_lost", "gpu_requires_reset", "device_handle_error"})
+_NOBODY = re.compile(r"no running (\w+ )?processes", re.IGNORECASE)
 _LISTED_GPU = re.compile(r"GPU\s+(\d+):\s+(.*?)\s*\(UUID:\s*([^)]+)\)")
 _LISTED_MIG = re.compile(r"MIG\s+(\S+)\s+Device\s+(\d+):\s*\(UUID:\s*([^)]+)\)")
 _CUDA = re.compile(r"CUDA(?: \w+)? Version\s*:\s*(\d+(?:\.\d+)+)")
@@ -69,16 +75,17 @@ def invalid_field(text: str) -> str | None:
     return match[1] if match else None
 
 
-def failure(stdout: str, stderr: str = "", rc: int = 0) -> Problem:
+def failure(stdout: str, stderr: str = "", rc: int | None = None) -> Problem:
     """Say why a call without any row failed. The exit code alone is never trusted: it varies by driver."""
-    text = stdout if stdout.strip() else stderr
+    text = f"{stdout}\n{stderr}"
     known = problems(text)
     if known:
         return known[0]
+    ended = "" if rc is None else f" (exit code {rc})"
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if not first:
-        return Problem("empty_output", f"printed nothing (exit code {rc})")
-    return Problem("unreadable_output", f"{first} (exit code {rc})")
+        return Problem("empty_output", f"printed nothing{ended}")
+    return Problem("unreadable_output", f"{first}{ended}")
 
 
 def parse_gpus(text: str, fields: Sequence[str] | None = None) -> tuple[Gpu, ...]:
@@ -86,9 +93,9 @@ def parse_gpus(text: str, fields: Sequence[str] | None = None) -> tuple[Gpu, ...
 
     Raises GpuReadError when the text holds no row and no lost GPU.
     """
-    rows = _rows(text, fields)
-    gpus = tuple(_gpu(row) for row in rows)
-    lost = tuple(_lost(problem) for problem in problems(text) if problem.bus_id)
+    table = parse_table(text, fields)
+    gpus = tuple(_gpu(row) for row in table.rows)
+    lost = tuple(_lost(problem) for problem in problems("\n".join(table.strays)) if problem.code in _ONE_GPU)
     if not gpus and not lost:
         raise failure(text).error()
     return gpus + lost
@@ -96,7 +103,7 @@ def parse_gpus(text: str, fields: Sequence[str] | None = None) -> tuple[Gpu, ...
 
 def parse_samples(text: str, t_s: float, fields: Sequence[str] | None = None) -> tuple[GpuSample, ...]:
     """Read `--query-gpu=uuid,memory.used,...` as taken at `t_s`. Raises GpuReadError without a row."""
-    rows = _rows(text, fields)
+    rows = parse_table(text, fields).rows
     if not rows:
         raise failure(text).error()
     return tuple(_sample(row, t_s) for row in rows)
@@ -107,11 +114,13 @@ def parse_processes(text: str, fields: Sequence[str] | None = None) -> ProcessLi
 
     A row whose pid is no number (`[Not Supported]`) means that the list is unknown, not that it is empty.
     """
-    known = problems(text)
-    if known or not text.strip():
-        raise (known[0] if known else failure(text)).error()
-    processes, reasons = [], {}
-    for row in _rows(text, fields):
+    table = parse_table(text, fields)
+    refused = next((line for line in table.strays if line.startswith("[")), None)
+    if not (table.has_header or table.rows or refused or _NOBODY.search(text)):
+        raise failure(text).error()
+    processes = []
+    reasons = {"*": refused} if refused else {}
+    for row in table.rows:
         uuid = row.get("uuid", "")
         owner = uuid if uuid.startswith(("GPU-", "MIG-")) else None
         pid = number(row.get("pid"))
@@ -155,6 +164,12 @@ def with_mig(gpus: Iterable[Gpu], listed: Iterable[Gpu]) -> tuple[Gpu, ...]:
     )
 
 
+def parse_driver_version(text: str) -> str | None:
+    """Find the driver's version in the answer to that query: one line for each GPU, and remarks beside them."""
+    match = re.search(r"^\s*(\d+(?:\.\d+)+)\s*$", text, re.MULTILINE)
+    return match[1] if match else None
+
+
 def parse_cuda_version(text: str) -> str | None:
     """Find the newest CUDA the driver supports in the banner of `nvidia-smi`; no query field has it."""
     match = _CUDA.search(text)
@@ -167,10 +182,11 @@ def parse_topo(text: str) -> dict[int, tuple[int, ...]]:
     Columns are separated by tabs, and cells (`N/A`, `NUMA Affinity`) hold blanks.
     """
     lines = [line for line in text.splitlines() if line.strip()]
-    heads = next((_cells(line) for line in lines if "NUMA Affinity" in line), None)
-    if heads is None:
+    heads = next((_cells(line) for line in lines if "NUMA Affinity" in line), [])
+    # Before driver 535 it is the last, and the escape code that ends its underline sticks to it.
+    place = next((place for place, head in enumerate(heads) if "NUMA Affinity" in head), None)
+    if place is None:
         return {}
-    place = heads.index("NUMA Affinity")
     rows = (_cells(line) for line in lines)
     return {
         int(row[0][3:]): _numbers(row[place]) for row in rows if re.fullmatch(r"GPU\d+", row[0]) and len(row) > place
@@ -186,19 +202,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     for first, last in re.findall(r"(\d+)(?:-(\d+))?", text):
         found.extend(range(int(first), int(last or first) + 1))
     return tuple(found)
-
-
-def _rows(text: str, fields: Sequence[str] | None) -> list[dict[str, str]]:
-    """Return the rows of a table after known failures are taken out of it."""
-    clean = "\n".join(line for line in text.splitlines() if problem_of_line(line) is None)
-    if fields is None and "," not in clean and not _looks_like_a_header(clean):
-        return []
-    return list(parse_table(clean, fields).rows)
-
-
-def _looks_like_a_header(text: str) -> bool:
-    lines = text.strip().splitlines()
-    return bool(lines) and re.fullmatch(r"[a-z_]+(\.[a-z_]+)*", column_name(lines[0])) is not None
 
 
 def _gpu(row: dict[str, str]) -> Gpu:
@@ -217,7 +220,9 @@ def _gpu(row: dict[str, str]) -> Gpu:
 
 
 def _lost(problem: Problem) -> Gpu:
-    return Gpu(None, f"lost:{problem.bus_id}", problem.bus_id, None, None, (), {"gpu": problem.message})
+    return Gpu(
+        None, f"lost:{problem.bus_id or problem.message}", problem.bus_id, None, None, (), {"gpu": problem.message}
+    )
 
 
 def _sample(row: dict[str, str], t_s: float) -> GpuSample:
