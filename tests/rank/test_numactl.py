@@ -102,7 +102,15 @@ def test_a_numactl_that_hangs_or_is_missing_is_a_reason(tmp_path: Path, monkeypa
         ("libnuma: Warning: cpu argument 0-63 is out of range", "bad_cpu"),
         ("setting membind: Operation not permitted", "mempolicy_denied"),
         ("numactl: command not found", "numactl_missing"),
+        ("zsh: command not found: numactl", "numactl_missing"),
+        ("env: 'numactl': No such file or directory", "numactl_missing"),
+        ("[Errno 2] No such file or directory: 'numactl'", "numactl_missing"),
+        ("numactl: error while loading shared libraries: libnuma.so.1: cannot open", "numactl_missing"),
+        ("setting preferred node: Operation not permitted", "mempolicy_denied"),
+        ("taskset: failed to set pid 7's affinity: Invalid argument", "affinity_rejected"),
+        ("srun: error: Task launch failed on node n1: Unable to satisfy cpu bind request", "slurm_cpu_bind"),
         ("No NUMA support available on this system.", "no_numa"),
+        ("numactl: This system does not support NUMA policy", "no_numa"),
     ],
 )
 def test_a_refusal_is_recognised(text: str, code: str) -> None:

@@ -65,6 +65,15 @@ def test_slurms_last_word_names_the_reason_where_the_job_left_none(word: str, re
     assert f"(Slurm: {word}, exit code 0:9)" in (found.sentence or "")
 
 
+@pytest.mark.parametrize(
+    ("word", "reason"), [("CANCELLED by 1000", "cancelled"), ("OUT_OF_ME+", "host_oom"), ("FAILED", "no_result")]
+)
+def test_a_state_as_sacct_prints_it_is_no_running_job(word: str, reason: str) -> None:
+    found = job_outcome("7", JobFolder(LOGS), word)
+
+    assert (found.status, found.reason) == ("failed", reason)
+
+
 def test_a_result_counts_though_slurm_says_otherwise_and_that_is_noted() -> None:
     found = job_outcome("7", JobFolder(LOGS, ("success", 0)), state("TIMEOUT", final=True))
 

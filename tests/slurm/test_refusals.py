@@ -14,6 +14,7 @@ LUA = "sbatch: error: lua: Requesting memory by node is not supported. Use --mem
     [
         (FAILED + "Invalid job array specification", "array_too_large"),
         ("sbatch: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive.", "conflicting_memory_flags"),
+        ("sbatch: fatal: SLURM_MEM_PER_CPU and SLURM_MEM_PER_NODE are mutually exclusive.", "conflicting_memory_flags"),
         (FAILED + "Requested node configuration is not available", "node_config_unavailable"),
         (FAILED + "More processors requested than permitted", "node_config_unavailable"),
         ("sbatch: error: CPU count per node can not be satisfied\n" + FAILED

@@ -82,6 +82,14 @@ def test_squeue_is_read_with_nodes_reason_and_times() -> None:
     assert (second.left_s, second.submitted_at) == (None, None)
 
 
+def test_a_program_that_printed_errors_alone_said_nothing_whatever_its_exit_code() -> None:
+    refused = Answer("sacct", "", "sacct: error: Sending PersistInit msg: Connection refused\n", 0)
+
+    assert judged(accounts=refused).notes == (
+        "sacct says nothing of jobs: sacct: error: Sending PersistInit msg: Connection refused",
+    )
+
+
 def test_sacct_is_read_by_its_header_or_in_the_order_we_ask_for() -> None:
     headed = parse_sacct("State|JobID|Submit\nFAILED|7|2026-02-02T10:00:00\n")
     bare = parse_sacct("7|FAILED|n0|2026-02-02T10:00:00|3:0\n7.batch|FAILED|n0|2026-02-02T10:00:00|3:0\n")

@@ -33,19 +33,20 @@ class Refusal(NamedTuple):
 _REFUSALS = tuple(
     (re.compile(pattern, re.IGNORECASE), code, retry, fatal)
     for pattern, code, retry, fatal in (
-        (r"no numa support", "no_numa", "unpinned", True),
+        (r"no numa support|does not support numa policy", "no_numa", "unpinned", True),
         (
-            r"numactl: (command )?not found|numactl: no such file",
+            # as shells, env, Python and the dynamic linker say it
+            r"numactl\W{0,3}(command )?(not found|no such|permission|error|\S*libnuma)|(found|directory): \W?numactl",
             "numactl_missing",
             "sched_setaffinity",
             True,
         ),
-        (r"cpu binding outside of job step", "slurm_cpu_bind", None, True),
+        (r"cpu binding outside of job step|unable to satisfy cpu bind", "slurm_cpu_bind", None, True),
         (r"node \S+ not allowed|node \S+ is not allowed", "node_not_allowed", "intersect", True),
         (r"cpu argument \S+ (is )?(out of range|not allowed)", "bad_cpu", "intersect", True),
         (r"node argument \S+ (is )?out of range", "bad_node", "unpinned", True),
-        (r"set_mempolicy: |setting membind: |mbind: ", "mempolicy_denied", "cpu_only", True),
-        (r"sched_setaffinity\S*( failed)?: |setaffinity\S* failed", "affinity_rejected", "unpinned", True),
+        (r"set_mempolicy: |setting (membind|[\w ]+(node|mask)): |mbind: ", "mempolicy_denied", "cpu_only", True),
+        (r"setaffinity\S*( failed)?: |setaffinity\S* failed|pid \d+'s affinity", "affinity_rejected", "unpinned", True),
         (r"get_mempolicy: ", "mempolicy_query_denied", None, False),
         (r"<\S+> is invalid", "bad_node", "unpinned", True),
     )

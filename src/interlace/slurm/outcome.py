@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from interlace.slurm.rows import state_of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -66,8 +68,11 @@ class JobOutcome:
 
 
 def job_outcome(job_id: str, folder: JobFolder, state: JobState | str | None = None) -> JobOutcome:
-    """Say how a job ended: its own result first, then Slurm's state; `state` may be a bare word of submitit's."""
-    name = state if isinstance(state, str) else "unknown" if state is None else state.state
+    """Say how a job ended: its own result first, then Slurm's state.
+
+    `state` may be a bare word of submitit's, which hands on what sacct printed (`CANCELLED by 1000`, `OUT_OF_ME+`).
+    """
+    name = state_of(state)[0] if isinstance(state, str) else "unknown" if state is None else state.state
     final = name in FINISHED_NAMES | ENDED.keys() if isinstance(state, str) else state is not None and state.final
     if folder.result is not None:
         return _of_result(job_id, folder, folder.result, name)

@@ -84,7 +84,7 @@ KNOWN = (
     ),
     Known(
         "conflicting_memory_flags",
-        r"--mem\S*.*mutually exclusive|mutually exclusive.*--mem",
+        r"(--mem|_MEM_PER_)\S*.*mutually exclusive|mutually exclusive.*--mem",
         "two ways to ask for memory contradict each other",
         "keep one of launchers.mem_gb, launchers.slurm_mem and the --mem options; SLURM_MEM_* and "
         "SBATCH_MEM_* count too",

@@ -52,7 +52,8 @@ class Answer:
     @property
     def unusable(self) -> str | None:
         """Why the answer says nothing about any job; None when it does."""
-        if self.rc == 0 or "invalid job id" in self.stderr.lower():
+        silent = not self.stdout.strip() and "error:" in self.stderr  # sacct without its database ends with 0, too
+        if (self.rc == 0 and not silent) or "invalid job id" in self.stderr.lower():
             return None
         lines = [line.strip() for line in f"{self.stderr}\n{self.stdout}".splitlines() if line.strip()]
         return lines[0][:200] if lines else f"exit code {self.rc}"
