@@ -95,6 +95,17 @@ def test_a_command_may_refer_to_other_keys() -> None:
     assert config.workload.command == "python t.py --seed 3"
 
 
+@pytest.mark.parametrize(("word", "shown"), [("${RUN}", "${RUN}"), ("${RUN:-1}", "${RUN:...}")])
+def test_a_shell_variable_in_braces_is_told_to_be_escaped(word: str, shown: str) -> None:
+    message = f"workload.command: {shown} names no key of the configuration; for the text itself write \\{shown}"
+
+    with pytest.raises(ConfigError) as caught:
+        composed("workload=command", f"workload.command=bash -c 'echo {word}'")
+
+    assert str(caught.value) == message
+    assert composed("workload=command", f"workload.command=echo \\{word}").workload.command == f"echo {word}"
+
+
 def test_a_workload_that_builds_on_another_declares_what_that_one_declares() -> None:
     own = composed("workload=act_small").workload.settings
 

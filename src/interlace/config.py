@@ -110,15 +110,8 @@ def _explain(error: BaseException) -> str:
     if error.__cause__ is not None and str(error.__cause__) != "None":
         parts.append(str(error.__cause__).strip())
     text = "\n".join(dict.fromkeys(part for part in parts if part)) or type(error).__name__
-    if key := re.search(r"Could not override '([^']+)'", text):
-        return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
-    # Through an interpolation the key that lacks its value stands first, and full_key is the one that needs it.
-    missing = (
-        r"resolving interpolation: Missing mandatory value: (\S+)",
-        r"Missing mandatory value: .*\n\s*full_key: (\S+)",
-    )
-    if key := re.search(missing[0], text) or re.search(missing[1], text):
-        return f"{key[1]} has no value; give {key[1]}=..."
+    if about := _about_a_key(text):
+        return about
     text = re.sub(r"\n*(Config search path:.*|See https://hydra\.cc.*)", "", text, flags=re.DOTALL)
     if text.startswith("Error parsing override") and "missing EQUAL" in text:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
@@ -131,6 +124,23 @@ def _explain(error: BaseException) -> str:
         hint = """quote values twice, for the shell and inside: "ranks.args=['--a=b']", 'only=["a,k=1","b,k=1"]'"""
         return f"{text.splitlines()[0]}; {hint}"
     return text
+
+
+def _about_a_key(text: str) -> str | None:
+    """Say what is wrong with a key or a reference to one; None where the trouble is another."""
+    if key := re.search(r"Could not override '([^']+)'", text):
+        return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
+    # Through an interpolation the key that lacks its value stands first, and full_key is the one that needs it.
+    missing = (
+        r"resolving interpolation: Missing mandatory value: (\S+)",
+        r"Missing mandatory value: .*\n\s*full_key: (\S+)",
+    )
+    if key := re.search(missing[0], text) or re.search(missing[1], text):
+        return f"{key[1]} has no value; give {key[1]}=..."
+    if asked := re.search(r"(?:nterpolation key '([^']+)' not found|nterpolation type (\S+))\s+full_key: (\S+)", text):
+        name = asked[1] or f"{asked[2]}:..."
+        return f"{asked[3]}: ${{{name}}} names no key of the configuration; for the text itself write \\${{{name}}}"
+    return None
 
 
 # ---------------------------------------------------------------- arguments
