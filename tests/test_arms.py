@@ -244,8 +244,8 @@ def test_a_window_beyond_the_runs_last_step_is_refused_with_one_that_fits() -> N
 
 
 def test_readable_names_stay_readable_as_folders() -> None:
-    assert [slug(name) for name in ("baseline", "batch_size=8,lr=0.1", "main~1", "feature/x")] == [
-        "baseline", "batch_size-8-lr-0.1", "main-1", "feature-x",
+    assert [slug(name) for name in ("baseline", "batch_size=8,lr=0.1", "main~1", "feature/x", "../up")] == [
+        "baseline", "batch_size-8-lr-0.1", "main-1", "feature-x", "up",
     ]  # fmt: skip
 
 
@@ -263,4 +263,5 @@ def test_every_name_becomes_one_safe_unique_path_component(names: list[str]) -> 
     for text in slugs:
         assert 0 < len(text.encode()) <= 60
         assert "/" not in text
+        assert ".." not in text
         assert not text.startswith((".", "-"))

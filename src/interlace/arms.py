@@ -170,7 +170,7 @@ def name_slugs(arms: Sequence[Arm]) -> list[Arm]:
 
 def slug(name: str) -> str:
     """Write a name as one safe path component; a hash keeps apart what the rewriting would make equal."""
-    text = re.sub(r"[^A-Za-z0-9_.-]+", "-", name.replace("=", "-")).strip("-.") or "arm"
+    text = re.sub(r"([^A-Za-z0-9_.-]|\.{2,})+", "-", name.replace("=", "-")).strip("-.") or "arm"
     lossy = not re.fullmatch(r"[A-Za-z0-9_.,=~^/ -]*", name) or len(text) > SLUG_MAX_CHARS or text == "arm"
     return _hashed(text, name) if lossy else text
 
