@@ -37,6 +37,21 @@ def test_clock_power_and_brakes_are_those_of_a_gpu_at_work() -> None:
     assert seen.held_pct == {"sw_power_cap": 100.0, "sw_thermal_slowdown": 50.0}
 
 
+def test_a_gpu_that_does_not_tell_its_load_is_at_work_unless_its_mask_says_idle() -> None:
+    (seen,) = gpus_seen(
+        [Gpu(0, "GPU-a")],
+        {},
+        columns(
+            ("GPU-a", NAN, NAN, 345.0, 35.0, 70.0, 1.0),
+            ("GPU-a", NAN, NAN, 1980.0, 60.0, 500.0, 0.0),
+            ("GPU-a", NAN, NAN, 1980.0, 60.0, 500.0, 64.0),
+        ),
+    )
+
+    assert (seen.sm_clock_mhz, seen.power_w, seen.busy_pct) == (1980.0, 500.0, None)
+    assert seen.held_pct == {"hw_thermal_slowdown": 50.0}
+
+
 def test_a_gpu_that_never_worked_has_no_clock_and_one_without_values_has_none_at_all() -> None:
     idle, unreadable = gpus_seen(
         [Gpu(0, "GPU-a"), Gpu(1, "GPU-b")],

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from interlace.monitor.cells import brakes
+from interlace.monitor.cells import brakes, throttle_names
 from interlace.schema import GpuSeen
 
 if TYPE_CHECKING:
@@ -36,7 +36,10 @@ def _seen(gpu: Gpu, rows: Sequence[int], idle_mib: float | None, columns: Column
     if peak_mib is None:
         reason = gpu.reasons.get("gpu") or "memory was never readable during the run"
     loads = _known(columns, "utilization_pct", rows)
-    work = [row for row in rows if float(columns["utilization_pct"][row] or 0.0) >= AT_WORK_PCT]
+    if loads:
+        work = [row for row in rows if float(columns["utilization_pct"][row] or 0.0) >= AT_WORK_PCT]
+    else:  # a GPU with MIG on does not tell its load
+        work = [row for row in rows if "gpu_idle" not in _reasons(columns["throttle"][row])]
     return GpuSeen(
         uuid=gpu.uuid,
         index=-1 if gpu.index is None else gpu.index,
@@ -55,6 +58,10 @@ def _known(columns: Columns, name: str, rows: Sequence[int]) -> list[float]:
     """Return the values of a column that are there; a missing one is NaN."""
     column = columns[name]
     return [value for row in rows if isinstance(value := column[row], float) and not math.isnan(value)]
+
+
+def _reasons(mask: object) -> tuple[str, ...]:
+    return throttle_names(int(mask)) or () if isinstance(mask, float) and not math.isnan(mask) else ()
 
 
 def _median(values: Sequence[float]) -> float | None:
