@@ -232,6 +232,28 @@ def test_nvml_without_a_driver_says_so_and_after_closing_is_not_read() -> None:
     assert binding.shutdowns == 1
 
 
+class OlderNvml(FakeNvml):
+    """The package `pynvml` 11.5, which hides the module of nvidia-ml-py."""
+
+    @property
+    def nvmlDeviceGetCurrentClocksEventReasons(self) -> None:  # type: ignore[override]  # noqa: N802
+        raise AttributeError
+
+
+class OldNvml(OlderNvml):
+    """The package `pynvml` 8."""
+
+    @property
+    def nvmlMemory_v2(self) -> None:  # type: ignore[override]  # noqa: N802
+        raise AttributeError
+
+
+def test_an_older_binding_is_asked_by_the_names_it_has_and_one_too_old_is_refused() -> None:
+    assert [sample.throttle for sample in Nvml(binding=OlderNvml()).sample()] == [0x0, 0x20]
+    with pytest.raises(GpuReadError, match=r"no nvmlMemory_v2\); the package pynvml hides nvidia-ml-py"):
+        Nvml(binding=OldNvml())
+
+
 # ---------------------------------------------------------------- choosing
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MIB = 1024 * 1024
+_NEEDED = ("nvmlDeviceGetMigMode", "nvmlMemory_v2", "nvmlSystemGetCudaDriverVersion_v2")
+"""Missing from old releases of the package `pynvml`, whose folder of that name hides the module of nvidia-ml-py."""
 _NOT_AVAILABLE = 1 << 63  # NVML answers "no value" with all bits of an unsigned 64-bit number
 
 
@@ -36,7 +38,7 @@ class Nvml:
 
     def __init__(self, reason: str = "chosen by name", *, binding: Any = None) -> None:
         self.reason = reason
-        self._nvml = binding or import_module("pynvml")
+        self._nvml = _checked(binding or import_module("pynvml"))
         self._handles: list[tuple[str, Any]] = []
         self._gpus: list[Gpu] = []
         self._open = False
@@ -147,11 +149,11 @@ class Nvml:
             return self._nvml.nvmlDeviceGetMemoryInfo(handle)
 
     def _throttle(self, handle: Any) -> int:
-        """Ask by the new name of the mask, then by that before driver 535."""
-        try:
-            return int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
-        except self._nvml.NVMLError_FunctionNotFound:
-            return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
+        """Ask by the new name of the mask, then by that before driver 535 (which `pynvml` 11 has alone)."""
+        if hasattr(self._nvml, "nvmlDeviceGetCurrentClocksEventReasons"):
+            with contextlib.suppress(self._nvml.NVMLError_FunctionNotFound):
+                return int(self._nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+        return int(self._nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle))
 
     def _process(self, uuid: str, entry: Any) -> GpuProcess:
         name = self._read({}, "name", self._nvml.nvmlSystemGetProcessName, entry.pid)
@@ -168,6 +170,15 @@ class Nvml:
     def _refuse_when_closed(self) -> None:
         if not self._open:
             raise GpuReadError("closed", "NVML was read after close()")
+
+
+def _checked(binding: Any) -> Any:
+    """Return the module as it is; raise GpuReadError where it is too old to be asked."""
+    lacking = [name for name in _NEEDED if not hasattr(binding, name)]
+    if lacking:
+        hint = "the package pynvml hides nvidia-ml-py: pip uninstall pynvml, then reinstall nvidia-ml-py"
+        raise GpuReadError("binding_too_old", f"NVML: the module pynvml here is too old (no {lacking[0]}); {hint}")
+    return binding
 
 
 def _mib(size_bytes: int | None) -> float | None:
