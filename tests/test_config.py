@@ -184,6 +184,7 @@ def test_an_unknown_group_option_lists_those_there_are_without_the_search_path()
         ("workload.batch_size=[1,", "no viable alternative"),
         ("workload.width=choice()", "empty choice is not legal"),
         ("nonsense", "an argument is key=value, not 'nonsense'"),
+        ("workload.tag=a#1", "workload.tag=a#1: cannot be read (token recognition error at: '#'); quote values twice"),
         ("commit=,", "no revision is named"),
     ],
 )
@@ -201,6 +202,15 @@ def test_a_group_option_that_yaml_takes_for_a_boolean_is_told_to_be_quoted(tmp_p
 
 def test_a_window_may_be_written_as_in_the_other_commands() -> None:
     assert composed("measure.window=21:120").measure.window == [21, 120]
+
+
+def test_a_text_that_hydra_took_for_a_number_is_told_to_be_quoted(tmp_path: Path) -> None:
+    (tmp_path / "workload").mkdir()
+    (tmp_path / "workload" / "mine.yaml").write_text("name: mine\ncommand: x\ntag: abc\n")
+    mine = ("--config-dir", str(tmp_path), "workload=mine")
+
+    assert "text is expected, as in 'abc'; quote it twice" in refusal(*mine, "workload.tag=5e81234")
+    assert composed(*mine, "workload.tag='5e81234'").workload.settings == {"tag": "5e81234"}
 
 
 def test_environments_are_swept_from_the_shell_like_any_key() -> None:

@@ -54,6 +54,9 @@ TEXT_KEYS = frozenset(
 OPEN = re.compile(r"((workload\.)?env|launchers\.slurm_additional_parameters)(\.|$)")
 """Tables whose keys are the user's: they are added without Hydra's plus sign."""
 
+QUOTE_TWICE = """quote values twice, for the shell and inside: "ranks.args=['--a=b']", 'only=["a,k=1","b,k=1"]'"""
+"""Hydra's grammar: a value needs quotes of its own where it has signs like = : , # and brackets."""
+
 RANK_STARTERS = frozenset({"accelerate", "torchrun", "plain"})
 
 
@@ -116,13 +119,9 @@ def _explain(error: BaseException) -> str:
     if text.startswith("Error parsing override") and "missing EQUAL" in text:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
     if "value in defaults : bool" in text:
-        return (
-            "a defaults list has true or false for a name; YAML makes that of a bare off or on: override /gate: 'off'"
-        )
-    if "no viable alternative" in text or "mismatched input" in text:
-        # Hydra's grammar: what stands inside brackets needs quotes of its own where it holds = : , or brackets.
-        hint = """quote values twice, for the shell and inside: "ranks.args=['--a=b']", 'only=["a,k=1","b,k=1"]'"""
-        return f"{text.splitlines()[0]}; {hint}"
+        return "a defaults list has true or false for a name, as YAML makes of a bare off or on: override /gate: 'off'"
+    if re.search("no viable alternative|mismatched input|LexerNoViable|extraneous input", text):
+        return f"{text.splitlines()[0]}; {QUOTE_TWICE}"
     return text
 
 
@@ -236,7 +235,10 @@ def _revisions(argument: str, value: str) -> str:
 def _is_axis(argument: str) -> bool:
     if argument.startswith("-") or "=" not in argument:
         return False
-    return bool(OverridesParser.create().parse_override(argument).is_sweep_override())
+    try:
+        return bool(OverridesParser.create().parse_override(argument).is_sweep_override())
+    except HydraException as error:
+        raise ConfigError(f"{argument}: cannot be read ({str(error).splitlines()[0]}); {QUOTE_TWICE}") from error
 
 
 # ---------------------------------------------------------------- what the sweeper hands on

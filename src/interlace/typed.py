@@ -69,7 +69,8 @@ def _check_type(key: str, value: Any, default: Any) -> None:
         return
     numeric = isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool)
     if default != "???" and type(value) is not type(default) and not numeric:
-        raise ConfigError(f"{key}={value!r} is {_kind(value)}; {_kind(default)} is expected, as in {default!r}")
+        quoted = f"""; quote it twice, for the shell and inside: "{key}='...'\"""" if isinstance(default, str) else ""
+        raise ConfigError(f"{key}={value!r} is {_kind(value)}; {_kind(default)} is expected, as in {default!r}{quoted}")
 
 
 def _kind(value: Any) -> str:

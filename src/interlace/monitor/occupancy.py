@@ -91,7 +91,7 @@ def overall(states: Iterable[GpuState]) -> Verdict:
 
 def own_contexts(states: Iterable[GpuState]) -> dict[str, int]:
     """Count our own processes per GPU; more than one on a GPU is a finding, not foreign load."""
-    return {state.uuid: sum(process.owner == "own" for process in state.processes) for state in states}
+    return {state.uuid: len({one.pid for one in state.processes if one.owner == "own"}) for state in states}
 
 
 def _owned(process: GpuProcess, own_pids: Collection[int], living_pids: Collection[int] | None) -> OwnedProcess:
