@@ -112,6 +112,19 @@ def test_a_hanging_nvidia_smi_is_killed_with_its_children_and_switched_off_after
     assert _is_gone_soon(int(pid_file.read_text()))
 
 
+def test_hangs_that_do_not_follow_each_other_switch_nothing_off(stand_in: Callable[[str], str], tmp_path: Path) -> None:
+    hangs = tmp_path / "hangs"
+    program = stand_in(f"[ -e {hangs} ] && exec sleep 30\necho 'gpu_uuid, pid, used_gpu_memory [MiB], process_name'")
+    smi = NvidiaSmi(program=program, timeout_s=0.5, max_timeouts=2)
+
+    for _ in range(2):
+        hangs.touch()
+        with pytest.raises(GpuReadError, match="did not answer"):
+            smi.processes()
+        hangs.unlink()
+        assert smi.processes() == ProcessList()
+
+
 def _is_gone_soon(pid: int) -> bool:
     """Wait for a killed process to leave; the kernel takes its time on a busy machine."""
     deadline_s = time.monotonic() + 5  # far below the 30 s it would live by itself

@@ -73,7 +73,7 @@ def _kill(child: subprocess.Popen[str]) -> None:
 
 
 class NvidiaSmi:
-    """GPU facts from nvidia-smi. After `max_timeouts` hangs it is not started again in this process."""
+    """GPU facts from nvidia-smi. After `max_timeouts` hangs in a row it is not started again in this process."""
 
     kind = "nvidia-smi"
     min_interval_s = 1.0
@@ -86,7 +86,7 @@ class NvidiaSmi:
         self.reason = reason
         self._program = program or shutil.which("nvidia-smi") or "nvidia-smi"
         self._timeout_s = timeout_s
-        self._timeouts_left = max_timeouts
+        self._max_timeouts = self._timeouts_left = max_timeouts
         self._fields = {"gpu": _GPU_FIELDS, "sample": _SAMPLE_FIELDS}
 
     def driver(self) -> Driver:
@@ -130,10 +130,12 @@ class NvidiaSmi:
         if self._timeouts_left <= 0:
             raise GpuReadError("switched_off", f"{self._program} hung too often and is not asked any more")
         try:
-            return run_bounded([self._program, *arguments], self._timeout_s)
+            answer = run_bounded([self._program, *arguments], self._timeout_s)
         except GpuReadError as error:
             self._timeouts_left -= error.code == "timeout"
             raise
+        self._timeouts_left = self._max_timeouts
+        return answer
 
 
 def _without(fields: tuple[str, ...], bad: str) -> tuple[str, ...]:
