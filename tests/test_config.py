@@ -254,6 +254,16 @@ def test_a_misspelt_key_in_a_sweep_file_is_found(tmp_path: Path) -> None:
     assert message == "unknown key 'measure.windw' in the configuration; did you mean 'measure.window'?"
 
 
+def test_an_override_of_an_arm_is_resolved_once(tmp_path: Path) -> None:
+    (tmp_path / "sweeps").mkdir()
+    arm = r"""{name: a, set: ['workload.command=echo \${RUN} it''s "a,b" #${seed}']}"""
+    text = f"# @package _global_\ndefaults:\n  - override /workload: command\narms: [{arm}]\n"
+    (tmp_path / "sweeps" / "mine.yaml").write_text(text)
+    (written,) = composed("--config-dir", str(tmp_path), "sweeps=mine", "workload.command=x").arms[0].set
+
+    assert composed("workload=command", "seed=3", written).workload.command == 'echo ${RUN} it\'s "a,b" #3'
+
+
 def test_a_commit_that_yaml_read_as_a_number_is_refused_with_the_cure(tmp_path: Path) -> None:
     folder = tmp_path / "sweeps"
     folder.mkdir()

@@ -130,11 +130,8 @@ def _about_a_key(text: str) -> str | None:
     if key := re.search(r"Could not override '([^']+)'", text):
         return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
     # Through an interpolation the key that lacks its value stands first, and full_key is the one that needs it.
-    missing = (
-        r"resolving interpolation: Missing mandatory value: (\S+)",
-        r"Missing mandatory value: .*\n\s*full_key: (\S+)",
-    )
-    if key := re.search(missing[0], text) or re.search(missing[1], text):
+    first = re.search(r"resolving interpolation: Missing mandatory value: (\S+)", text)
+    if key := first or re.search(r"Missing mandatory value: .*\n\s*full_key: (\S+)", text):
         return f"{key[1]} has no value; give {key[1]}=..."
     if asked := re.search(r"(?:nterpolation key '([^']+)' not found|nterpolation type (\S+))\s+full_key: (\S+)", text):
         name = asked[1] or f"{asked[2]}:..."
@@ -293,6 +290,10 @@ def _as_data(config: DictConfig) -> dict[str, Any]:
         file = config.hydra.runtime.choices.sweeps
         raise ConfigError(f"sweeps/{file}.yaml must begin with the line `# @package _global_`; now it changes nothing")
     keys = [str(key) for key in config if key not in ("hydra", "name", "sweeps")]
-    data = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True)
+    data: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True)
+    written: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, ["arms"]))
+    for arm, raw in zip(data["arms"] or (), written["arms"] or (), strict=False):
+        if isinstance(arm, dict) and isinstance(raw, dict) and "set" in raw:
+            arm["set"] = raw["set"]  # overrides: what they refer to is resolved when the arm is composed, once
     choices = config.hydra.runtime.choices
-    return {**data, "name": config.name or choices.get("sweeps") or choices.workload}  # type: ignore[dict-item]
+    return {**data, "name": config.name or choices.get("sweeps") or choices.workload}
