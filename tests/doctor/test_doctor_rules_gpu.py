@@ -175,6 +175,13 @@ def test_an_idle_gpu_that_is_hot_is_a_warning(temperature_c: float | None, level
     assert one_gpu(HEALTHY.gate.gpus[0], replace(FIRST, temperature_c=temperature_c))["GPU 0"][0] == level
 
 
+@pytest.mark.parametrize("why", ["[GPU requires reset]", "[GPU is lost]", "GPU is lost"])
+def test_memory_that_a_broken_gpu_does_not_tell_is_a_problem(why: str) -> None:
+    level, _ = one_gpu(GpuState(0, A, "unknown", "memory_unavailable", why={"memory_used_mib": why}))["GPU 0"]
+
+    assert level == "problem"
+
+
 def test_memory_that_cannot_be_read_is_a_warning_and_never_0() -> None:
     state = GpuState(0, A, "unknown", "memory_unavailable", None, 0.0, why={"memory_used_mib": "Not Supported"})
 

@@ -26,12 +26,13 @@ HOT_C = 65.0
 
 SHOWN_GPUS = 4
 
+_GONE = r"gpu is lost|fallen off the bus|reset"
 _LOST = "see `dmesg | grep -i xid`; reset the GPU, or reboot the node"
 # A driver that says one of these is there, and broken: first match gives the remedy.
 _BROKEN = (
     (r"version mismatch", "the driver was updated under a running kernel: reboot the node, or reload nvidia's modules"),
     (r"did not answer|hung", "nvidia-smi hangs, so a GPU or the driver is stuck: see `dmesg | grep -i xid`, reboot"),
-    (r"gpu is lost|fallen off the bus|reset", _LOST),
+    (_GONE, _LOST),
     (r"insufficient permissions|blocked by the operating system", "get access to /dev/nvidia* (group, container)"),
 )
 _SILENT = "load the driver (`modprobe nvidia`, `nvidia-smi` says more); in a container start it with --gpus all"
@@ -183,8 +184,11 @@ def _held_back(name: str, held: tuple[str, ...], values: str) -> Finding:
 
 def _half_known(name: str, state: GpuState, values: str) -> Finding:
     if state.reason == "memory_unavailable":
+        what = f"memory cannot be read ({state.why.get('memory_used_mib', 'no sample')}): {values}"
+        if re.search(_GONE, what, re.IGNORECASE):
+            return problem(name, what, _LOST)
         return warning(
-            name, f"memory cannot be read ({state.why.get('memory_used_mib', 'no sample')}): {values}",
+            name, what,
             "usual for GPUs that share main memory: peaks of memory will be missing, load and processes still count",
         )  # fmt: skip
     return warning(
