@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from interlace.errors import UsageError
-from interlace.slurm.refusals import refusal
+from interlace.slurm.refusals import refusal, submitted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,14 +57,26 @@ def _executor(folder: Path, config: LaunchersConfig, job_name: str) -> Any:
     from submitit import SlurmExecutor  # noqa: PLC0415 (half a second; only who submits pays for it)
 
     # `exec`: the batch shell becomes the lane, so that SLURM's signals reach it.
-    executor = SlurmExecutor(folder=folder, python=f"exec {shlex.quote(sys.executable)}")
+    executor: Any = SlurmExecutor(folder=folder, python=f"exec {shlex.quote(sys.executable)}")
     parameters = {name: value for name, value in sbatch_parameters(config, job_name).items() if value is not None}
     parameters.setdefault("wckey", None)
+    executor._get_job_id_from_submission_command = _job_id  # noqa: SLF001
     try:
         executor.update_parameters(**parameters)
     except (TypeError, ValueError) as error:
         raise UsageError(f"launchers=slurm: submitit refuses these settings: {error}") from error
     return executor
+
+
+def _job_id(output: str | bytes) -> str:
+    """Take the id from sbatch's own sentence; submitit takes the first `job N`, also of a site's greeting."""
+    from submitit.core.utils import FailedSubmissionError  # noqa: PLC0415 (as above)
+
+    text = output if isinstance(output, str) else output.decode(errors="replace")
+    said = submitted(text)
+    if said is None:
+        raise FailedSubmissionError(text)
+    return said.job_id
 
 
 def script(folder: Path, config: LaunchersConfig, job_name: str) -> str:
