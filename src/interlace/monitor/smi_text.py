@@ -36,6 +36,7 @@ _PROBLEMS = tuple(
 _BUS_IN_MESSAGE = re.compile(r"GPU\s*(?:\d+:\s+)?([0-9a-f]{1,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])", re.IGNORECASE)
 _BAD_FIELD = re.compile(r'Field "([^"]+)" is not a valid field', re.IGNORECASE)
 _ONE_GPU = frozenset({"gpu_lost", "gpu_requires_reset", "device_handle_error"})
+_REFUSED = re.compile(r"\[[^\]]+\]")
 _NOBODY = re.compile(r"no running (\w+ )?processes", re.IGNORECASE)
 _LISTED_GPU = re.compile(r"GPU\s+(\d+):\s+(.*?)\s*\(UUID:\s*([^)]+)\)")
 _LISTED_MIG = re.compile(r"MIG\s+(\S+)\s+Device\s+(\d+):\s*\(UUID:\s*([^)]+)\)")
@@ -115,7 +116,7 @@ def parse_processes(text: str, fields: Sequence[str] | None = None) -> ProcessLi
     A row whose pid is no number (`[Not Supported]`) means that the list is unknown, not that it is empty.
     """
     table = parse_table(text, fields)
-    refused = next((line for line in table.strays if line.startswith("[")), None)
+    refused = next((line for line in table.strays if _REFUSED.fullmatch(line)), None)
     if not (table.has_header or table.rows or refused or _NOBODY.search(text)):
         raise failure(text).error()
     processes = []
