@@ -175,7 +175,7 @@ def test_an_older_job_of_the_same_id_is_named_and_not_taken() -> None:
 @pytest.mark.parametrize(
     "reason",
     ["PartitionTimeLimit", "PartitionNodeLimit", "QOSMaxWallDurationPerJobLimit", "JobHeldUser", "BadConstraints",
-     "launch failed requeued held", "DependencyNeverSatisfied"],
+     "launch failed requeued held", "job requeued in held state", "QOSMinGRES", "DependencyNeverSatisfied"],
 )  # fmt: skip
 def test_a_reason_that_never_ends_by_itself_is_told(reason: str) -> None:
     said = never_starts(reason)
@@ -194,5 +194,7 @@ def test_what_a_job_waits_for_is_said_in_our_words_or_in_slurms() -> None:
     assert waits_for("ReqNodeNotAvail, Reserved for maintenance") == (
         "nodes it needs are down, drained or reserved [ReqNodeNotAvail, Reserved for maintenance]"
     )
+    down = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+    assert waits_for(down) == f"nodes it needs are down, drained or reserved [{down}]"
     assert waits_for("SomethingNew") == "SomethingNew"
     assert waits_for(None) is None

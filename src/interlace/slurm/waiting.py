@@ -18,19 +18,23 @@ _FOR_EVER = (
     ),
     (r"(Invalid|AccountNotAllowed|QOSNotAllowed)\w*", "its account or QOS may not run there"),
     (r"ReservationDeleted|Reservation.*deleted", "its reservation is gone"),
-    (r"JobHeld\w+|.*requeued held.*|.*requested hold.*", "it is held; `scontrol release ID` lets it go on"),
+    (r"(Assoc|QOS)Min\w*", "it asks for less than a job has to"),
+    (r"JobHeld\w+|.*requeued (in )?held.*|.*requested hold.*", "it is held; `scontrol release ID` lets it go on"),
 )
 
 _FOR_NOW = (
     (r"Resources", "it waits for nodes to become free"),
     (r"Priority", "jobs of higher priority come first"),
     (r"Partition(Down|Inactive)", "its partition takes no jobs now"),
-    (r"ReqNodeNotAvail.*", "nodes it needs are down, drained or reserved"),
+    (r"ReqNodeNotAvail.*|Nodes required for job are .*", "nodes it needs are down, drained or reserved"),
     (r"Reservation", "its reservation has not begun"),
     (r"BeginTime", "its start time has not come (a requeued job waits two minutes)"),
     (r"Dependency", "it waits for another job"),
     (r"Licenses", "a licence is in use"),
-    (r"(Assoc|QOS)(Grp|Max)\w*|Job\w*Limit|MaxJobs\w*", "your account or QOS has as much in use as it may"),
+    (
+        r"(Assoc|QOS)(Grp|Max)\w*|(Association|QOS|Job)\w*Limit|MaxJobs\w*",
+        "your account or QOS has as much in use as it may",
+    ),
 )
 
 
