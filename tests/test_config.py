@@ -289,6 +289,19 @@ def test_tables_whose_keys_are_the_users_take_a_whole_table_without_a_plus(text:
     assert config.env == {"A": "1"}
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("slurm_partition", "gpu,gpu-long"), ("slurm_nodelist", "n[01-04],n7"), ("slurm_account", "5e81234"),
+        ("slurm_mem_per_cpu", "4000"), ("slurm_constraint", "a100&ib"), ("slurm_mail_type", "END,FAIL"),
+    ],
+)  # fmt: skip
+def test_what_slurm_is_asked_for_is_taken_as_typed(key: str, value: str) -> None:
+    config = composed("launchers=slurm", f"launchers.{key}={value}", "seed=3")
+
+    assert getattr(config.launchers, key) == value
+
+
 def test_one_more_option_of_sbatch_is_a_key_without_a_plus() -> None:
     config = composed("launchers=slurm", "launchers.slurm_additional_parameters.nice=100")
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from interlace.errors import ConfigError
 from interlace.schema import Axis, Request
-from interlace.settings import SweepConfig
+from interlace.settings import LaunchersConfig, SweepConfig
 from interlace.typed import known_keys, to_sweep_config, unknown_key
 
 if TYPE_CHECKING:
@@ -32,23 +33,13 @@ TREE_DIR = Path(__file__).resolve().parent / "_tree"
 
 TEXT_KEYS = frozenset(
     {
-        "baseline",
-        "commits",
-        "measure.log",
-        "measure.pattern",
-        "name",
-        "output_dir",
-        "source.cache_dir",
-        "source.module",
-        "source.repo",
-        "source.setup",
-        "workload.command",
-        "workload.cwd",
-        "workload.flags",
-        "workload.model",
-        "workload.python",
+        "baseline", "commits", "measure.log", "measure.pattern", "name", "output_dir", "source.cache_dir",
+        "source.module", "source.repo", "source.setup", "workload.command", "workload.cwd", "workload.flags",
+        "workload.model", "workload.python",
     }
-)
+    # What SLURM is asked for belongs to the whole sweep, and its lists have commas and brackets: n[01-04],n7.
+    | {f"launchers.{one.name}" for one in fields(LaunchersConfig) if one.type == "str | None"}
+)  # fmt: skip
 """Keys whose value is taken as it stands: no comma, brace or `=` in it means anything to Hydra."""
 
 OPEN = re.compile(r"((workload\.)?env|launchers\.slurm_additional_parameters)(\.|$)")
