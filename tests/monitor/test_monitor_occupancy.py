@@ -69,7 +69,8 @@ def test_a_process_on_a_gpu_outside_the_inventory_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pids", "verdict", "contexts"), [((41, 42), "own", 2), ((41, 77), "busy", 1), ((), "idle", 0)]
+    ("pids", "verdict", "contexts"),
+    [((41, 42), "own", 2), ((41, 41), "own", 1), ((41, 77), "busy", 1), ((), "idle", 0)],
 )
 def test_several_own_contexts_are_counted_and_not_foreign(pids: tuple[int, ...], verdict: str, contexts: int) -> None:
     listed = ProcessList(tuple(GpuProcess(pid, "GPU-1", "python", 10.0) for pid in pids))
