@@ -254,6 +254,19 @@ def test_a_misspelt_key_in_a_sweep_file_is_found(tmp_path: Path) -> None:
     assert message == "unknown key 'measure.windw' in the configuration; did you mean 'measure.window'?"
 
 
+def test_an_arm_that_sets_two_values_at_once_is_told_the_two_ways_to_mean_one() -> None:
+    def keep(request: Request) -> int:
+        request.compose(["workload.width=1,2"])
+        return 0
+
+    with pytest.raises(ConfigError) as caught:
+        run_hydra(["workload=quickstart"], "interlace sweep", keep)
+
+    assert str(caught.value) == (
+        "workload.width=1,2: an arm sets one value; workload.width=[1,2] is a list, workload.width='1,2' is a text"
+    )
+
+
 def test_an_override_of_an_arm_is_resolved_once(tmp_path: Path) -> None:
     (tmp_path / "sweeps").mkdir()
     arm = r"""{name: a, set: ['workload.command=echo \${RUN} it''s "a,b" #${seed}']}"""

@@ -111,6 +111,9 @@ def _explain(error: BaseException) -> str:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
     if "value in defaults : bool" in text:
         return "a defaults list has true or false for a name, as YAML makes of a bare off or on: override /gate: 'off'"
+    if ambiguous := re.match(r"Ambiguous value for argument '([^=']+)=(.*)'", text):
+        key, value = ambiguous.groups()
+        return f"{key}={value}: an arm sets one value; {key}=[{value}] is a list, {key}='{value}' is a text"
     if re.search("no viable alternative|mismatched input|LexerNoViable|extraneous input", text):
         return f"{text.splitlines()[0]}; {QUOTE_TWICE}"
     return text
