@@ -245,6 +245,14 @@ def test_nvml_without_a_driver_says_so_and_after_closing_is_not_read() -> None:
     assert binding.shutdowns == 1
 
 
+def test_a_process_whose_name_is_no_utf8_is_listed_without_it() -> None:
+    class OddlyNamed(FakeNvml):
+        def nvmlSystemGetProcessName(self, pid: int) -> str:  # noqa: N802
+            return b"\xc4\xe3".decode() or str(pid)
+
+    assert Nvml(binding=OddlyNamed()).processes().processes == (GpuProcess(4242, "GPU-0", None, 500.0),)
+
+
 class OlderNvml(FakeNvml):
     """The package `pynvml` 11.5, which hides the module of nvidia-ml-py."""
 

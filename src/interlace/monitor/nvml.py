@@ -160,10 +160,13 @@ class Nvml:
         return GpuProcess(entry.pid, uuid, name, _mib(entry.usedGpuMemory))
 
     def _read(self, reasons: dict[str, str], field: str, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Make one call of the library; a refusal gives None and its text under the field's name."""
+        """Make one call of the library; a refusal gives None and its text under the field's name.
+
+        The binding decodes names as UTF-8, and a process may be called anything.
+        """
         try:
             return call(*arguments)
-        except self._nvml.NVMLError as error:
+        except (self._nvml.NVMLError, UnicodeDecodeError) as error:
             reasons[field] = str(error)
             return None
 
