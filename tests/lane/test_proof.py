@@ -100,12 +100,12 @@ def test_the_proof_looks_at_the_first_step_and_past_the_middle_of_the_window(
 def test_workers_that_have_handed_out_their_last_batch_are_not_forgotten(tmp_path: Path) -> None:
     """A step of milliseconds is past its last batch before anybody looks a second time."""
     proc = tmp_path / "proc"
-    for pid in (7, 8):
+    for pid, name in ((7, b"python\n"), (8, b"pt_data_worker\n"), (9, "訓練読込器".encode()[:14])):
         (proc / str(pid) / "task" / str(pid)).mkdir(parents=True)
         (proc / str(pid) / "status").write_text("Cpus_allowed_list:\t0-3\n")
-        (proc / str(pid) / "comm").write_text("pt_data_worker\n")
+        (proc / str(pid) / "comm").write_bytes(name)
     children = proc / "7" / "task" / "7" / "children"
-    children.write_text("8 ")
+    children.write_text("8 9 ")
     proof = Proof(placed(tmp_path, 7), (51, 150), proc)
 
     proof.at(1)

@@ -14,6 +14,7 @@ from interlace.gate import own_process_tree
 from interlace.monitor.cpu import busy_pct, cpu_times
 from interlace.node import text_of
 from interlace.rank.numa import parse_cpulist
+from interlace.wording import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +63,7 @@ def _user(process: psutil.Process, share_pct: float) -> CpuUser | None:
     with contextlib.suppress(psutil.Error, KeyError):
         user = process.username()
     try:
-        return CpuUser(process.pid, process.name(), user, round(share_pct, 1))
+        return CpuUser(process.pid, printable(process.name()), user, round(share_pct, 1))
     except psutil.Error:
         return None
 

@@ -141,7 +141,7 @@ def _children(pid: int, proc: Path) -> list[int]:
 
 def _name(process: Path) -> str:
     with contextlib.suppress(OSError):
-        return (process / "comm").read_text().strip()
+        return (process / "comm").read_text(errors="replace").strip()  # cut after 15 bytes, inside a letter or not
     return ""
 
 
