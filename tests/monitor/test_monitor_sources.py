@@ -125,6 +125,32 @@ def test_hangs_that_do_not_follow_each_other_switch_nothing_off(stand_in: Callab
         assert smi.processes() == ProcessList()
 
 
+def test_one_that_was_left_alone_is_asked_again_later_so_that_a_sweep_does_not_end_with_it(
+    stand_in: Callable[[str], str], tmp_path: Path
+) -> None:
+    hangs, asked = tmp_path / "hangs", tmp_path / "asked"
+    hangs.touch()
+    program = stand_in(
+        f"echo >> {asked}\n[ -e {hangs} ] && exec sleep 30\necho 'gpu_uuid, pid, used_gpu_memory [MiB], process_name'"
+    )
+    smi = NvidiaSmi(program=program, timeout_s=0.5, max_timeouts=1, pause_s=0.5)
+
+    for code in ("timeout", "switched_off"):
+        with pytest.raises(GpuReadError) as caught:
+            smi.processes()
+        assert caught.value.code == code
+    time.sleep(0.6)
+    with pytest.raises(GpuReadError, match="did not answer"):
+        smi.processes()
+    hangs.unlink()
+    with pytest.raises(GpuReadError, match="it is asked again in"):
+        smi.processes()
+    time.sleep(0.6)
+
+    assert smi.processes() == ProcessList()
+    assert len(asked.read_text().splitlines()) == 3
+
+
 def _is_gone_soon(pid: int) -> bool:
     """Wait for a killed process to leave; the kernel takes its time on a busy machine."""
     deadline_s = time.monotonic() + 5  # far below the 30 s it would live by itself

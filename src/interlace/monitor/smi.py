@@ -73,7 +73,7 @@ def _kill(child: subprocess.Popen[str]) -> None:
 
 
 class NvidiaSmi:
-    """GPU facts from nvidia-smi. After `max_timeouts` hangs in a row it is not started again in this process."""
+    """GPU facts from nvidia-smi. After `max_timeouts` hangs in a row it is left alone for `pause_s`, then asked once."""
 
     kind = "nvidia-smi"
     min_interval_s = 1.0
@@ -81,12 +81,13 @@ class NvidiaSmi:
 
     def __init__(
         self, reason: str = "chosen by name", *, program: str | None = None, timeout_s: float = 10.0,
-        max_timeouts: int = 3,
+        max_timeouts: int = 3, pause_s: float = 60.0,
     ) -> None:  # fmt: skip
         self.reason = reason
         self._program = program or shutil.which("nvidia-smi") or "nvidia-smi"
         self._timeout_s = timeout_s
         self._max_timeouts = self._timeouts_left = max_timeouts
+        self._pause_s, self._again_s = pause_s, 0.0
         self._fields = {"gpu": _GPU_FIELDS, "sample": _SAMPLE_FIELDS}
 
     def driver(self) -> Driver:
@@ -127,12 +128,13 @@ class NvidiaSmi:
             self._fields[what] = _without(fields, bad)
 
     def _ask(self, *arguments: str) -> Answer:
-        if self._timeouts_left <= 0:
-            raise GpuReadError("switched_off", f"{self._program} hung too often and is not asked any more")
+        if self._timeouts_left <= 0 and (left_s := self._again_s - time.monotonic()) > 0:
+            raise GpuReadError("switched_off", f"{self._program} hung too often; it is asked again in {left_s:.0f} s")
         try:
             answer = run_bounded([self._program, *arguments], self._timeout_s)
         except GpuReadError as error:
             self._timeouts_left -= error.code == "timeout"
+            self._again_s = time.monotonic() + self._pause_s
             raise
         self._timeouts_left = self._max_timeouts
         return answer
