@@ -73,7 +73,7 @@ def _kill(child: subprocess.Popen[str]) -> None:
 
 
 class NvidiaSmi:
-    """GPU facts from nvidia-smi. After `max_timeouts` hangs in a row it is left alone for `pause_s`, then asked once."""
+    """GPU facts from nvidia-smi. After `max_timeouts` hangs in a row it is left alone for `pause_s`, then tried."""
 
     kind = "nvidia-smi"
     min_interval_s = 1.0
