@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,35 @@ def test_a_report_can_compare_with_another_arm_than_the_sweep_does(
     assert note in (path / "report.md").read_text()
     assert main(["report", str(path), "--baseline", "d"]) == 2
     assert "baseline d: no arm that was measured is called so; they are a, b, c" in capsys.readouterr().err
+
+
+def test_a_round_that_was_cut_is_not_whole_though_nobody_else_ran(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, arms="abc")
+    for attempt in loaded.used:
+        if attempt.run.arm == "c" or attempt.run.round > 2:
+            shutil.rmtree(attempt.path)
+
+    analysis = load(loaded.sweep_dir.path).analysis
+
+    assert (analysis.rounds, analysis.planned_rounds, analysis.left) == ((), 4, 8)
+
+
+def test_a_row_says_what_it_changed_by_commit_setting_or_variable(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, arms="abc")
+    a, b, c = loaded.sweep.arms
+    fast = replace(CONFIG, env={"FAST": "1"})
+    arms = (
+        replace(a, sha="0" * 40, subject="first"),
+        replace(b, sha="1" * 40, subject="second", overrides=("commit=b", "k=1")),
+        replace(c, sha="1" * 40, subject="second", overrides=("commit=b", "k=1", "j=2"), config=fast),
+    )
+
+    def changes(**config: object) -> list[str]:
+        sweep = replace(loaded.sweep, arms=arms, config=replace(CONFIG, **config))  # type: ignore[arg-type]
+        return [arm.change for arm in replace(loaded, sweep=sweep).analysis.arms]
+
+    assert changes(cumulative=True) == ["first", "second, k=1", "j=2, FAST=1"]
+    assert changes() == ["first", "second, k=1", "second, k=1, j=2, FAST=1"]
 
 
 def test_settings_given_to_a_sweep_on_disk_are_told_where_they_belong(

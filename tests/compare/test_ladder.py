@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from interlace.compare import compare
 from interlace.compare.ladder import SHARED_ROWS, climb
 from interlace.stats import estimate
 
@@ -59,6 +60,30 @@ def test_a_row_that_varies_unlike_the_others_is_judged_by_its_own_rounds_and_nam
         "faster", "within noise", "within noise", "faster", "faster",
     ]  # fmt: skip
     assert ladder.notes == (SHARED_ROWS, "judged by their own rounds against the row above: c, d")
+
+
+def test_a_row_below_one_without_runs_says_with_which_it_is_compared() -> None:
+    ladder = climb(frame(LADDER), ["a", "broken", "b", "c"])
+
+    assert ladder is not None
+    assert [rung.arm for rung in ladder.rungs] == ["a", "b", "c"]
+    assert ladder.notes == (SHARED_ROWS, "b is compared with a: no run of broken counts")
+
+
+def test_verdicts_against_the_first_row_are_adjusted_as_those_of_the_table_are() -> None:
+    spread = [0.0, 0.0055, -0.006, 0.0005]
+    stats = {
+        name: [0.1 * effect * math.exp(spread[(k + turn) % 4]) for turn in range(4)]
+        for k, (name, effect) in enumerate({"a": 1.0, "b": 1.0, "c": 0.9906, "d": 1.0}.items())
+    }
+    ladder = climb(frame(stats), list("abcd"))
+    table = compare(frame(stats), "a")
+
+    assert ladder is not None
+    interval = ladder.rungs[2].first
+    assert interval is not None
+    assert interval.high < 1.0
+    assert interval.verdict == table.by_arm()["c"].verdict == "within noise"
 
 
 def test_adjacent_intervals_come_from_the_pooled_residual() -> None:

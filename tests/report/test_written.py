@@ -23,7 +23,7 @@ def test_every_form_of_the_report_is_written(tmp_path: Path) -> None:
 
     path = loaded.sweep_dir.path
     markdown = (path / "report.md").read_text()
-    assert markdown.startswith("## s: step time of the slowest rank, steps 1 to 20; 4 of 4 rounds complete")
+    assert markdown.startswith("## s: step time, steps 1 to 20; 4 of 4 rounds complete")
     assert "| a | 4 |" in markdown
     assert "### How it was measured" in markdown
     report = json.loads((path / "report.json").read_text())
@@ -76,6 +76,17 @@ def test_gpus_and_places_stand_in_the_order_of_the_arms_whichever_ran_first(tmp_
     of_gpus = markdown(again).split("### What the GPUs did")[1].split("###")[0]
     assert [line[2] for line in of_gpus.splitlines() if "GiB" in line] == list("abcd")
     assert [one.arm for one in again.analysis.placements] == list("abcd")
+
+
+def test_an_arm_that_broke_has_a_row_in_every_table(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, replace(CONFIG, cumulative=True), 0.001, {"b": {1, 2, 3, 4}}, arms="abcd")
+
+    write_report(loaded)
+
+    with (loaded.sweep_dir.path / "tables" / "ladder.csv").open() as stream:
+        rows = {row["arm"]: row["verdict_vs_previous"] for row in csv.DictReader(stream)}
+    assert rows == {"a": "", "b": "", "c": "within noise", "d": "within noise"}
+    assert "- c is compared with a: no run of b counts" in markdown(loaded)
 
 
 def test_what_is_installed_here_is_not_told_of_ranks_that_ran_elsewhere(tmp_path: Path) -> None:

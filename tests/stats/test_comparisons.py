@@ -265,6 +265,24 @@ def test_stalls_that_change_the_verdict_are_said() -> None:
     assert found.notes[0].endswith("the difference is in the stalls, which are a real cost")
 
 
+@pytest.mark.parametrize(
+    ("stat", "mean", "why"),
+    [
+        ([0.90, 0.97, 1.06, 1.05], [0.990, 0.991, 0.989, 0.990], "they happen to spread less here"),
+        ([0.990, 0.991, 0.989, 0.990], [0.90, 0.97, 1.06, 1.038], "they spread more from run to run"),
+    ],
+)
+def test_why_plain_means_say_something_else_is_what_the_runs_show(
+    stat: list[float], mean: list[float], why: str
+) -> None:
+    runs = table([[0.1, 0.1 * ratio] for ratio in stat])
+    runs["mean_s"] = [0.1 * ratio for pair in zip([1.0] * 4, mean, strict=True) for ratio in pair]
+
+    (found,) = compare(runs, "A").candidates
+
+    assert why in found.notes[0]
+
+
 def test_an_unusual_run_is_kept_and_the_line_without_its_round_shown() -> None:
     values = FOUR.copy()
     values[2, 1] *= 1.1

@@ -16,6 +16,7 @@ from interlace.compare.summary import per_second
 from interlace.errors import InterlaceError
 from interlace.placements import Placement, grouped, read_placements
 from interlace.records import is_finished
+from interlace.wording import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
     from interlace.analyse.counted import Counted
     from interlace.loaded import LoadedSweep
     from interlace.records import Attempt
-    from interlace.schema import Arm, StepSummary
+    from interlace.schema import Arm, Run, StepSummary
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything a report says. `window` is the first and last step that counted."""
+    """Everything a report says. `window` is the first and last step that counted; `rounds` are those that are whole."""
 
     sweep: str
     window: tuple[int, int]
@@ -48,6 +49,7 @@ class Analysis:
     drift: float | None = None
     placements: tuple[Placement, ...] = ()
     interleaved: bool = True
+    several_ranks: bool = False
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
@@ -64,10 +66,12 @@ def analyse(loaded: LoadedSweep) -> Analysis:
     confidence = confidence_of(loaded)
     judged, notes = compare_arms(loaded, frame, counted, confidence)
     by_arm = judged.by_arm() if judged else {}
+    left = _left(loaded)
+    cut = {run.round for run in left}
     return Analysis(
         sweep=loaded.sweep.name,
         window=loaded.window,
-        rounds=judged.rounds if judged else (),
+        rounds=tuple(number for number in judged.rounds if number not in cut) if judged else (),
         planned_rounds=len({run.round for run in loaded.plan.runs if run.round > 0} - loaded.plan.repeated),
         arms=tuple(_summary(loaded, arm, counted, by_arm.get(arm.name)) for arm in _in_order(loaded, by_arm)),
         troubles=tuple(troubles(loaded)),
@@ -80,7 +84,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
             *plan_notes(loaded),
             *run_notes(loaded),
         ),
-        left=_left(loaded),
+        left=len(left),
         confidence=confidence,
         ladder=_ladder(loaded, frame, confidence),
         rejected=rejected(judged.candidates) if judged else (),
@@ -88,6 +92,7 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         s_run=judged.s_run if judged else None,
         drift=judged.drift.total if judged and judged.drift else None,
         interleaved=loaded.plan.order != "sequential",
+        several_ranks=any(one.ranks > 1 for one in counted),
         placements=_placements(loaded, counted),
     )
 
@@ -139,6 +144,7 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
         baseline=arm.slug == loaded.sweep.baseline,
         commit=arm.sha,
         subject=arm.subject,
+        change=_change(loaded, arm),
         wall_s=statistics.median(record.wall_s for record in records) if records else None,
         peak_mib=fullest.peak_mib if fullest else None,
         idle_mib=fullest.baseline_mib if fullest else None,
@@ -156,14 +162,27 @@ def _summary(loaded: LoadedSweep, arm: Arm, counted: list[Counted], comparison: 
     )
 
 
+def _change(loaded: LoadedSweep, arm: Arm) -> str:
+    """Say what an arm has that the row above it (in a ladder) or the baseline has not: commit, settings, variables."""
+    arms, config = loaded.sweep.arms, loaded.sweep.config
+    place = arms.index(arm)
+    ladder = config.cumulative or bool(config.commits)
+    above = (arms[place - 1] if place else arm) if ladder else loaded.sweep.arm(loaded.sweep.baseline)
+    own = [str(arm.subject)] if arm.sha and (above is arm or arm.sha != above.sha) else []
+    own += [text for text in arm.overrides if text not in above.overrides and not text.startswith("commit=")]
+    theirs = above.config.env.items()
+    return ", ".join([*own, *(variable(*item) for item in arm.config.env.items() if item not in theirs)])
+
+
 def _phases(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for run in runs for name in run)
     return {name: statistics.median(run.get(name, 0.0) for run in runs) for name in names}
 
 
-def _left(loaded: LoadedSweep) -> int:
+def _left(loaded: LoadedSweep) -> list[Run]:
+    """Return the runs that are still to be made."""
     by_run: dict[str, list[Attempt]] = {}
     for one in loaded.tries:
         by_run.setdefault(one.run.id, []).append(one)
     to_do = [run for run in loaded.plan.runs if run.round not in loaded.plan.repeated]
-    return sum(not is_finished(by_run.get(run.id, [])) for run in to_do)
+    return [run for run in to_do if not is_finished(by_run.get(run.id, []))]

@@ -27,7 +27,7 @@ NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, f"{PREFIX}*", *EVENTS)
 class Counted:
     """A run that counts: its attempt, its record, what its step series says, and what else went on in its window.
 
-    `phases_s` are mean seconds a step of each phase that the trainer recorded.
+    `phases_s` are mean seconds a step of each phase that the trainer recorded; `ranks` is how many the log holds.
     """
 
     attempt: Attempt
@@ -36,6 +36,7 @@ class Counted:
     events: tuple[str, ...] = ()
     allocated_mib: float | None = None
     phases_s: dict[str, float] = field(default_factory=dict)
+    ranks: int = 1
 
 
 def all_counted(loaded: LoadedSweep) -> tuple[list[Counted], list[str]]:
@@ -62,6 +63,7 @@ def describe_attempt(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -
     return Counted(
         attempt, record, seen, tuple(event_notes(steps, loaded.window)),
         None if math.isnan(allocated_mib) else float(allocated_mib), mean_phases(steps, loaded.window),
+        int(steps["rank"].nunique()),
     )  # fmt: skip
 
 

@@ -189,8 +189,7 @@ def _with_remarks(
         (one.verdict, one.low, one.high),
         differences,
         rules.confidence,
-        means=None if means is None else (means.verdict, means.sentence),
-        stalls=_ratios_part(one, means),
+        means=None if means is None else (means.verdict, means.sentence, _why_means_differ(one, means)),
         unflagged=None if unflagged is None else unflagged.sentence,
         drift=drift,
         arm_index=k,
@@ -199,9 +198,13 @@ def _with_remarks(
     return replace(one, notes=notes)
 
 
-def _ratios_part(trimmed: Comparison, means: Comparison | None) -> bool:
-    """Tell whether plain means give another ratio: by more than a quarter of the interval's half width."""
-    if means is None or not (trimmed.ratio and means.ratio and trimmed.low and trimmed.high):
-        return False
-    half = 0.5 * math.log(trimmed.high / trimmed.low)
-    return abs(math.log(means.ratio / trimmed.ratio)) > max(LEAST_PART, 0.25 * half)
+def _why_means_differ(trimmed: Comparison, means: Comparison) -> str:
+    """Say what may make plain means say something else: another ratio, or another spread."""
+    if not (trimmed.ratio and means.ratio and trimmed.low and trimmed.high and means.low and means.high):
+        return "they take in every stall"
+    half, of_means = (0.5 * math.log(one.high / one.low) for one in (trimmed, means) if one.high and one.low)
+    if abs(math.log(means.ratio / trimmed.ratio)) > max(LEAST_PART, 0.25 * half):
+        return "the difference is in the stalls, which are a real cost"
+    if of_means > half:
+        return "they spread more from run to run"
+    return "they happen to spread less here; what is compared was settled before the runs"

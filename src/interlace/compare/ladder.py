@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from interlace.compare.coarse import pair_resolution
@@ -41,7 +42,7 @@ class Step:
 class Rung:
     """One row: `previous` and `first` compare it with the row above and with the first one; None in the first row.
 
-    Verdicts of `previous` are adjusted for the number of rows (Holm).
+    Verdicts are adjusted for the number of rows (Holm).
     """
 
     arm: str
@@ -60,7 +61,10 @@ class Ladder:
     @property
     def footer(self) -> tuple[str, ...]:
         """What stands under the table."""
-        return (f"in all, by the rounds of first and last row alone: {self.total}", *self.notes)
+        alone = (
+            "in all, by the rounds of first and last row alone (the spread that rows share is no ground for a total)"
+        )
+        return (f"{alone}: {self.total}", *self.notes)
 
 
 def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, margin: float = 0.01) -> Ladder | None:
@@ -78,16 +82,12 @@ def climb(runs: pd.DataFrame, arms: Sequence[str], confidence: float = 0.95, mar
     log_s = table.log_stat[:, [table.arms.index(arm) for arm in present]]
     adjacent = [estimate(log_s, base=row - 1) for row in range(1, len(present))]
     # Without arm `row - 1` the candidates keep their order, so arm `row` stands at index `row - 1`.
-    p = holm([_p(found, row) for row, found in enumerate(adjacent)])
-    from_first = estimate(log_s, base=0)
-    rungs = [Rung(present[0])]
-    for row, arm in enumerate(present[1:]):
-        called = bool(p[row] < 1.0 - confidence)
-        previous = _step(adjacent[row], confidence, row, called, pair_resolution(usable, present[row], arm))
-        first = _step(from_first, confidence, row, None, pair_resolution(usable, present[0], arm))
-        rungs.append(Rung(arm, previous, first))
+    from_first = [estimate(log_s, base=0)] * len(adjacent)
+    previous = _steps(adjacent, confidence, [pair_resolution(usable, *pair) for pair in pairwise(present)])
+    first = _steps(from_first, confidence, [pair_resolution(usable, present[0], arm) for arm in present[1:]])
+    rungs = [Rung(present[0]), *map(Rung, present[1:], previous, first)]
     known = pair_resolution(usable, present[0], present[-1])
-    notes = (SHARED_ROWS, *_own_rounds(present, adjacent))
+    notes = (SHARED_ROWS, *_own_rounds(present, adjacent), *_passed_over(arms, present))
     return Ladder(tuple(rungs), _total(log_s[:, [0, -1]], present, confidence, margin, known), notes)
 
 
@@ -95,6 +95,16 @@ def _own_rounds(rows: Sequence[str], adjacent: Sequence[Estimate]) -> tuple[str,
     """Name the rows whose change is judged by its own rounds, not by the spread that the rows share."""
     own = [arm for index, (arm, found) in enumerate(zip(rows[1:], adjacent, strict=True)) if found.own_rounds[index]]
     return (f"judged by their own rounds against the row above: {', '.join(own)}",) if own else ()
+
+
+def _passed_over(arms: Sequence[str], present: Sequence[str]) -> list[str]:
+    """Say which rows are not compared with the one right above, since that has no run that counts."""
+    notes = []
+    for above, arm in pairwise(present):
+        between = arms[list(arms).index(above) + 1 : list(arms).index(arm)]
+        if between:
+            notes.append(f"{arm} is compared with {above}: no run of {', '.join(between)} counts")
+    return notes
 
 
 def _p(found: Estimate, index: int) -> float:
@@ -107,16 +117,20 @@ def _half(found: Estimate, confidence: float, index: int) -> float:
     return math.inf if width is None else float(width[index])
 
 
-def _step(
-    found: Estimate, confidence: float, row: int, called: bool | None, known: tuple[float | None, str | None]
-) -> Step:
-    """Turn an effect into a step; `called` is the adjusted decision, None decides by the interval alone.
+Known = tuple[float | None, str | None]
+"""What the logs of two rows can resolve, and why they show nothing."""
 
-    `known` is what the logs of the two rows can resolve, and why they show nothing.
-    """
+
+def _steps(found: Sequence[Estimate], confidence: float, known: Sequence[Known]) -> list[Step]:
+    """Turn the effect of each row into a step, called so where its adjusted p says so."""
+    p = holm([_p(one, row) for row, one in enumerate(found)])
+    return [_step(one, confidence, row, bool(p[row] < 1.0 - confidence), known[row]) for row, one in enumerate(found)]
+
+
+def _step(found: Estimate, confidence: float, row: int, called: bool, known: Known) -> Step:
     effect, half = float(found.effect[row]), _half(found, confidence, row)
     resolution, coarse = known
-    real = (abs(effect) > half if called is None else called) and abs(math.expm1(effect)) > (resolution or 0.0)
+    real = called and abs(math.expm1(effect)) > (resolution or 0.0)
     verdict: Verdict = "within noise" if not real else "faster" if effect < 0 else "slower"
     if coarse is not None or half < NO_WIDTH:
         verdict = "not judged"

@@ -38,8 +38,7 @@ def candidate(
     differences: Floats,
     confidence: float,
     *,
-    means: tuple[Verdict, str] | None,
-    stalls: bool,
+    means: tuple[Verdict, str, str] | None,
     unflagged: str | None,
     drift: Drift | None,
     arm_index: int,
@@ -47,15 +46,13 @@ def candidate(
 ) -> tuple[str, ...]:
     """Write the notes on one candidate: stalls, flagged rounds, drift, exact tests from six rounds on.
 
-    `judged` is verdict, low, high; `differences` are the log ratios by round; `means` and `unflagged` are the
-    same comparison from plain means and without flagged rounds; `stalls` tells that the ratio of the means is
-    another one, not just their spread.
+    `judged` is verdict, low, high; `differences` are the log ratios by round; `means` (with why it may say something
+    else) and `unflagged` are the same comparison from plain means and without flagged rounds.
     """
     verdict, low, high = judged
     notes = []
     if means is not None and means[0] not in (verdict, "not judged"):
-        why = "the difference is in the stalls, which are a real cost" if stalls else "they spread more from run to run"
-        notes.append(f"plain means of all steps say {means[1]}: {why}")
+        notes.append(f"plain means of all steps say {means[1]}: {means[2]}")
     if unflagged is not None:
         notes.append(f"without flagged rounds: {unflagged}")
     if drift is not None and low is not None and high is not None:

@@ -22,8 +22,8 @@ class ArmSummary:
     peak of any GPU, as nvidia-smi shows it, and holds `idle_mib`, which was in use on that GPU before the run;
     `allocated_mib` is the highest that a rank logged of its own allocator. Throughput comes from the plain mean,
     stalls included, where the workload says what a step holds. `phases_s` are mean seconds a step of each phase that
-    the trainer records, on the host, medians over the runs. `measured` is False for a row that is kept without
-    being run.
+    the trainer records, on the host, medians over the runs. `change` is what the arm has that the row above (in a
+    ladder) or the baseline has not. `measured` is False for a row that is kept without being run.
     """
 
     name: str
@@ -32,6 +32,7 @@ class ArmSummary:
     baseline: bool = False
     commit: str | None = None
     subject: str | None = None
+    change: str = ""
     median_s: float | None = None
     low_s: float | None = None
     high_s: float | None = None

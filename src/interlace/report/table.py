@@ -50,8 +50,8 @@ HEADER = (
 )  # fmt: skip
 OPTIONAL = frozenset({"commit", "change", "GPU memory", "allocator peak", "step 1", "run", "samples/s", "tokens/s"})
 LEAST_NEEDED = (
-    "mean", "compared (CV)", "what changed", "change", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s",
-    "allocator peak", "GPU memory", "ratio", "commit", "runs",
+    "mean", "commit", "run", "step 1", "slowest", "p90", "tokens/s", "samples/s", "allocator peak", "GPU memory",
+    "compared (CV)", "what changed", "change", "ratio", "runs",
 )  # fmt: skip
 NUMERIC = frozenset(HEADER) - {"arm", "commit", "change", "verdict"}
 
@@ -63,7 +63,7 @@ def _cells(arm: ArmSummary, baseline_wall_s: float | None) -> tuple[str, ...]:
     return (
         arm.name,
         (arm.commit or "")[:9],
-        shortened(arm.subject or ""),
+        shortened(arm.change) if arm.commit else "",
         str(arm.runs) if arm.runs == arm.planned else f"{arm.runs} of {arm.planned}",
         with_range(arm.median_s, arm.low_s, arm.high_s),
         _compared(arm),
@@ -118,7 +118,7 @@ def ladder_table(ladder: Ladder, arms: Sequence[ArmSummary]) -> Table:
 
 def _rung(arm: ArmSummary, rung: Rung | None) -> tuple[str, ...]:
     name = arm.name
-    change = shortened(arm.subject or "")
+    change = shortened(arm.change)
     if not arm.measured:
         return (name, change, "", "", "", "not measured")
     if rung is None:
@@ -256,9 +256,10 @@ def _floor(source: str, floors: Mapping[str, float], *, named: bool) -> str:
 
 
 def headline(analysis: Analysis) -> str:
-    """Say what the numbers are."""
+    """Say what the numbers are; of the slowest rank only where the logs hold several."""
     first, last = analysis.window
+    whose = " of the slowest rank" if analysis.several_ranks else ""
     rounds = f"{len(analysis.rounds)} of {analysis.planned_rounds} rounds complete"
     if not analysis.interleaved:
         rounds = f"{count(analysis.planned_rounds, 'round')}, not interleaved"
-    return f"{analysis.sweep}: step time of the slowest rank, steps {first} to {last}; {rounds}"
+    return f"{analysis.sweep}: step time{whose}, steps {first} to {last}; {rounds}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlace import __version__, placements
+from interlace.compare.ladder import Rung
 from interlace.files import SweepDir, write_json, write_text
 from interlace.history import fingerprints
 from interlace.report.gpu_table import gpu_rows, gpu_table
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from interlace.analyse import Analysis
+    from interlace.compare import ArmSummary
     from interlace.compare.ladder import Ladder
     from interlace.loaded import LoadedSweep
     from interlace.schema import Arm
@@ -37,7 +39,7 @@ def write_report(loaded: LoadedSweep) -> None:
     write_json(path / "report.json", as_json(loaded))
     write_text(path / "tables" / "arms.csv", arms_csv(analysis))
     if analysis.ladder is not None:
-        write_text(path / "tables" / "ladder.csv", ladder_csv(analysis.ladder))
+        write_text(path / "tables" / "ladder.csv", ladder_csv(analysis.ladder, analysis.arms))
     if gpus := _gpus(loaded):
         write_text(path / "tables" / "gpus.csv", _csv([{**row, "held_pct": _shares(row)} for row in gpus]))
     if any(arm.phases_s for arm in analysis.arms):
@@ -189,15 +191,21 @@ def _shares(row: Mapping[str, Any]) -> str:
     return " ".join(f"{reason}={share:.1f}" for reason, share in row["held_pct"].items())
 
 
-def ladder_csv(ladder: Ladder) -> str:
-    """Return one row a rung: time ratios (below 1 is faster) against the row above and the first, with intervals."""
+def ladder_csv(ladder: Ladder, arms: Sequence[ArmSummary]) -> str:
+    """Return one row an arm: time ratios (below 1 is faster) against the row above and the first, with intervals.
+
+    An arm without a run that counts has a row without numbers.
+    """
     stream = io.StringIO()
     writer = csv.writer(stream)
     parts = ("ratio", "low", "high", "verdict")
     writer.writerow(["arm", *(f"{part}_vs_{which}" for which in ("previous", "first") for part in parts)])
-    for rung in ladder.rungs:
-        steps = (rung.previous, rung.first)
-        writer.writerow([rung.arm, *(getattr(step, part, "") for step in steps for part in parts)])
+    rungs = {rung.arm: rung for rung in ladder.rungs}
+    for arm in arms:
+        rung = rungs.get(arm.name, Rung(arm.name))
+        writer.writerow(
+            [arm.name, *(getattr(step, part, "") for step in (rung.previous, rung.first) for part in parts)]
+        )
     return stream.getvalue()
 
 
