@@ -434,3 +434,10 @@ def test_a_program_that_never_started_says_why() -> None:
 )
 def test_return_codes_name_signals(code: int | None, name: str | None) -> None:
     assert signal_name(code) == name
+
+
+def test_what_a_program_printed_last_does_not_reach_the_terminal_as_control_characters() -> None:
+    cause = find_cause("step=1\nValueError: bad \x07\x08 value\n", 1)
+
+    assert cause is not None
+    assert cause.message == "exit code 1: ValueError: bad ?? value"

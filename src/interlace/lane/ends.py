@@ -7,6 +7,10 @@ import signal
 from typing import NamedTuple
 
 from interlace.steplog.text import text_of
+from interlace.wording import printable
+
+SHOWN = 300
+"""So much of a line is shown."""
 
 LABEL = r"(?:\[[\w,|/ -]*\d\](?:<\w+>)?:[ \t]*|\d+: )*"
 """What launchers and torch put in front of a rank's lines: `[rank3]: `, `[default3]:`, `[1,3]<stderr>:`, `3: `."""
@@ -102,7 +106,7 @@ def last_exception(text: str) -> Raised | None:
         next((match.start() for match in own if match.start() > aside.end()), -1) for aside in _ASIDE.finditer(text)
     }
     chosen = [match for match in own if match.start() not in asides] or own
-    return Raised(chosen[-1][1].strip(), chosen[-1].start()) if chosen else None
+    return Raised(printable(chosen[-1][1].strip(), SHOWN), chosen[-1].start()) if chosen else None
 
 
 def last_line(text: str) -> str | None:
@@ -112,7 +116,7 @@ def last_line(text: str) -> str | None:
     lines = [
         line for line in lines if re.search(r"\w", line) and not line.startswith(OWN_LINES) and _ELASTIC not in line
     ]
-    return lines[-1][:300] if lines else None
+    return printable(lines[-1], SHOWN) if lines else None
 
 
 def line_start(text: str, position: int) -> int:
@@ -123,4 +127,4 @@ def line_start(text: str, position: int) -> int:
 def line_of(text: str, position: int) -> str:
     """Return the line of a position, a long one cut."""
     start = line_start(text, position)
-    return text[start : start + 300].partition("\n")[0].strip()
+    return printable(text[start : start + SHOWN].partition("\n")[0].strip(), SHOWN)
