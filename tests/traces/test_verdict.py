@@ -113,4 +113,6 @@ def test_a_trace_without_a_gpu_has_no_verdict(tmp_path: Path) -> None:
     made.step(1, 0, 100)
     made.add("cpu_op", "aten::add", 20, 5, HOST)
 
-    assert verdict(made, tmp_path).verdict is None
+    found = verdict(made, tmp_path, step_ms=None)
+
+    assert (found.verdict, found.findings, found.doubts) == (None, (), ())

@@ -53,7 +53,7 @@ def run(argv: list[str]) -> int:
 def _show(found: Sequence[Diagnosis], *, per_rank: bool) -> None:
     from interlace.report.console import stdout  # noqa: PLC0415 (--help stays light)
     from interlace.report.terminal import print_lines, rich_table  # noqa: PLC0415
-    from interlace.report.trace_table import limits_line, trace_lines, trace_table  # noqa: PLC0415
+    from interlace.report.trace_table import limits_lines, trace_lines, trace_table  # noqa: PLC0415
     from interlace.trace.verdict import each_rank  # noqa: PLC0415
 
     console = stdout()
@@ -61,7 +61,7 @@ def _show(found: Sequence[Diagnosis], *, per_rank: bool) -> None:
     console.print(rich_table(trace_table(columns), console.width))
     for one in found:
         print_lines(console, trace_lines(one, named=len(found) > 1))
-    print_lines(console, [limits_line()], "dim")
+    print_lines(console, limits_lines(found), "dim")
 
 
 def _keep(found: Sequence[Diagnosis], directory: Path) -> None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from interlace.report.table import Table, count, milliseconds
 from interlace.trace.verdict import LIMITS, median
-from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -163,15 +162,14 @@ def _short(name: str) -> str:
     return name if len(name) <= SHOWN_NAME else f"{name[: SHOWN_NAME - 1]}\u2026"
 
 
-def limits_line() -> str:
-    """Say from where on something is a finding."""
+def limits_lines(jobs: Sequence[Diagnosis]) -> list[str]:
+    """Say from where on something is a finding, where anything was judged."""
+    if not any(job.verdict for job in jobs):
+        return []
     limits = asdict(LIMITS)
-    shares = [
-        f"{name} {100 * limits[name]:.0f} %" for name in ("data", "comm", "skew", "launch", "sync", "memory", "device")
-    ]
-    return (
-        f"a finding from {first_of(shares, len(shares))} of a step on (skew: of communication); a ceiling is no promise"
-    )
+    names = ("data", "comm", "skew", "launch", "sync", "memory", "device")
+    shares = ", ".join(f"{name} {100 * limits[name]:.0f} %" for name in names)
+    return [f"a finding from {shares} of a step on (skew: of communication); a ceiling is no promise"]
 
 
 def as_json(job: Diagnosis) -> dict[str, Any]:

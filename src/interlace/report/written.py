@@ -16,7 +16,7 @@ from interlace.history import fingerprints
 from interlace.report.gpu_table import gpu_rows, gpu_table
 from interlace.report.phase_table import phase_table
 from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
-from interlace.report.trace_table import limits_line, trace_lines, trace_table
+from interlace.report.trace_table import limits_lines, trace_lines, trace_table
 from interlace.schema import FORMAT_VERSION
 from interlace.stats.run import block_steps
 from interlace.wording import variable
@@ -77,7 +77,7 @@ def traces_markdown(jobs: Sequence[Diagnosis]) -> str:
     """Return what the traces of a sweep say as Markdown, ready for a pull request."""
     lines = ["## What the profiler's traces say of a step", "", *_pipe_table(trace_table(jobs)), ""]
     lines += [f"- {line}" for job in jobs for line in trace_lines(job, named=len(jobs) > 1, quote="`")]
-    return "\n".join([*lines, f"- {limits_line()}"]) + "\n"
+    return "\n".join([*lines, *(f"- {line}" for line in limits_lines(jobs))]) + "\n"
 
 
 def _gpus(loaded: LoadedSweep) -> list[dict[str, Any]]:

@@ -194,26 +194,34 @@ def _doubts(
 ) -> list[str]:
     """Say what makes the numbers less sure."""
     steps, doubts = ranks[judged].steps, []
-    if step_ms is None:
-        doubts.append(
-            "the step time without the profiler is not known: shares are of the profiled step, whose host is slower"
-        )
-    elif profiled_ms > limits.slowdown * step_ms:
-        doubts.append(
-            f"the profiler made the step {profiled_ms / step_ms:.1f} times as long: the idle time's division is rough"
-        )
-    if len(steps) < 2:  # noqa: PLR2004 (one step may be any)
-        doubts.append("one complete step only")
-    kernels = [one.kernels for one in steps]
-    if len(kernels) > 1 and statistics.stdev(kernels) > limits.kernels_cv * statistics.mean(kernels):
-        doubts.append(f"steps differ in their work: {min(kernels)} to {max(kernels)} kernels")
+    if any(one.kernels for one in steps):
+        doubts = [*_of_profiler(step_ms, profiled_ms, limits), *_of_steps(steps, limits)]
     worlds = {rank.world_size for rank in ranks if rank.world_size}
     if worlds and max(worlds) > len(ranks):
         doubts.append(f"{len(ranks)} of {max(worlds)} ranks: who waits for whom is only seen over all of them")
     for rank in ranks:
         if rank.dropped:
-            doubts.append(
-                f"{rank.name}: steps {', '.join(map(str, rank.dropped))} were cut by the profiler and are left out"
-            )
+            cut = ", ".join(map(str, rank.dropped))
+            doubts.append(f"{rank.name}: steps {cut} were cut by the profiler and are left out")
         doubts += [f"{rank.name}: {remark}" for remark in rank.remarks]
     return doubts
+
+
+def _of_profiler(step_ms: float | None, profiled_ms: float, limits: Limits) -> list[str]:
+    if step_ms is None:
+        return [
+            "the step time without the profiler is not known: shares are of the profiled step, whose host is slower"
+        ]
+    if profiled_ms <= limits.slowdown * step_ms:
+        return []
+    longer = f"the profiler made the step {profiled_ms / step_ms:.1f} times as long"
+    return [f"{longer}: the idle time's division is rough"]
+
+
+def _of_steps(steps: Sequence[StepMetrics], limits: Limits) -> list[str]:
+    if len(steps) < 2:  # noqa: PLR2004 (one step may be any)
+        return ["one complete step only"]
+    kernels = [one.kernels for one in steps]
+    if statistics.stdev(kernels) <= limits.kernels_cv * statistics.mean(kernels):
+        return []
+    return [f"steps differ in their work: {min(kernels)} to {max(kernels)} kernels"]
