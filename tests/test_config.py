@@ -200,6 +200,28 @@ def test_a_group_option_that_yaml_takes_for_a_boolean_is_told_to_be_quoted(tmp_p
     assert "override /gate: 'off'" in refusal("--config-dir", str(tmp_path), "sweeps=mine")
 
 
+@pytest.mark.parametrize("starter", ["torchrun", "plain"])
+def test_a_way_to_start_ranks_in_the_group_of_lanes_is_told_its_own_group(tmp_path: Path, starter: str) -> None:
+    (tmp_path / "sweeps").mkdir()
+    file = f"# @package _global_\ndefaults: [override /launchers: {starter}]\n"
+    (tmp_path / "sweeps" / "mine.yaml").write_text(file)
+
+    assert refusal("--config-dir", str(tmp_path), "sweeps=mine").endswith(f"override /launchers@ranks: {starter}")
+
+
+def test_a_key_of_ones_own_is_told_where_it_belongs(tmp_path: Path) -> None:
+    (tmp_path / "sweeps").mkdir()
+    file = "# @package _global_\ndefaults: [override /workload: command]\nworkload: {command: x, my_size: 8}\n"
+    (tmp_path / "sweeps" / "mine.yaml").write_text(file)
+
+    for message in (
+        refusal("workload=command", "workload.command=x", "workload.my_size=8"),
+        refusal("--config-dir", str(tmp_path), "sweeps=mine"),
+    ):
+        assert message.startswith("unknown key 'workload.my_size' in the configuration; ")
+        assert "my/workload/NAME.yaml" in message
+
+
 def test_a_window_may_be_written_as_in_the_other_commands() -> None:
     assert composed("measure.window=21:120").measure.window == [21, 120]
 

@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from interlace.errors import ConfigError
 from interlace.schema import Axis, Request
 from interlace.settings import LaunchersConfig, SweepConfig
-from interlace.typed import known_keys, to_sweep_config, unknown_key
+from interlace.typed import OWN_KEY, known_keys, to_sweep_config, unknown_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -122,7 +122,9 @@ def _explain(error: BaseException) -> str:
 def _about_a_key(text: str) -> str | None:
     """Say what is wrong with a key or a reference to one; None where the trouble is another."""
     if key := re.search(r"Could not override '([^']+)'", text):
-        return unknown_key(key[1], known_keys(SweepConfig), "`interlace sweep --help` lists the keys")
+        otherwise = "`interlace sweep --help` lists the keys"
+        otherwise += f"; {OWN_KEY}" if key[1].startswith("workload.") else ""
+        return unknown_key(key[1], known_keys(SweepConfig), otherwise)
     # Through an interpolation the key that lacks its value stands first, and full_key is the one that needs it.
     first = re.search(r"resolving interpolation: Missing mandatory value: (\S+)", text)
     if key := first or re.search(r"Missing mandatory value: .*\n\s*full_key: (\S+)", text):
@@ -283,6 +285,11 @@ def _as_data(config: DictConfig) -> dict[str, Any]:
     if "sweeps" in config and isinstance(config.sweeps, DictConfig):
         file = config.hydra.runtime.choices.sweeps
         raise ConfigError(f"sweeps/{file}.yaml must begin with the line `# @package _global_`; now it changes nothing")
+    if (starter := config.hydra.runtime.choices.launchers) in RANK_STARTERS:
+        raise ConfigError(
+            f"override /launchers: {starter} in a defaults list says where a lane runs (local, slurm); how ranks start "
+            f"is chosen by override /launchers@ranks: {starter}"
+        )
     keys = [str(key) for key in config if key not in ("hydra", "name", "sweeps")]
     data: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, keys), resolve=True, throw_on_missing=True)
     written: Any = OmegaConf.to_container(OmegaConf.masked_copy(config, ["arms"]))

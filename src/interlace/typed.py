@@ -48,12 +48,19 @@ def _as_words(value: Any, hint: Any) -> Any:
     return value
 
 
+OWN_KEY = (
+    "a key of your own stands, with its default, in a workload file of your own: my/workload/NAME.yaml with "
+    "--config-dir my workload=NAME (docs/sweeps.md)"
+)
+
+
 def _split_settings(workload: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     common = {field.name for field in fields(WorkloadConfig)} - {"settings"}
     own = {key: value for key, value in workload.items() if key not in common}
     for key, value in own.items():
         if key not in declared:
-            raise ConfigError(unknown_key(f"workload.{key}", [f"workload.{k}" for k in {*declared, *common}]))
+            known = [f"workload.{name}" for name in sorted({*declared, *common})]
+            raise ConfigError(unknown_key(f"workload.{key}", known, f"known are {', '.join(known)}; {OWN_KEY}"))
         _check_type(f"workload.{key}", value, declared[key])
     return {**{key: value for key, value in workload.items() if key in common}, "settings": own}
 
