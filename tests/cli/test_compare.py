@@ -423,6 +423,8 @@ def test_the_table_shows_medians_with_their_range_and_the_sentence(
         (["a={a1}", "a={b1}"], "the arm 'a' is given twice: name its logs once, separated by commas"),
         (["a={a1}", "b={a1}"], "{a1} is given twice (a and b); every run needs a log of its own"),
         (["a={a1}", "b={dir}/none.log"], "b={dir}/none.log: no file '{dir}/none.log' here"),
+        (["a={a1}", "b={b1}", "ordre=ABBA"], "quote the pattern; did you mean the option order=ABBA?"),
+        (["a={a1}", r"b=z[\d].log"], r"no file 'z[\d].log' here"),
         (["a={a1}", "b={dir}/z*.log"], "no file '{dir}/z*.log' here; check the name, or quote the pattern"),
         (["a={a1}", "b={b1},"], "a file name is empty"),
         (["a={a1}", "b={b1}", "order=ABB"], "order=ABB has 2 runs of b, but 1 of its logs were given"),

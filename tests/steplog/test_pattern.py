@@ -55,7 +55,11 @@ def test_no_match_is_an_error_that_shows_pattern_file_and_lines(read_text: ReadT
 
 @pytest.mark.parametrize(
     ("pattern", "message"),
-    [("(", "is no regular expression"), (r"(\d+)", "has no group for the time"), ("", "needs a pattern")],
+    [
+        ("(", "is no regular expression"),
+        (r"[\d.]+", r"pattern='\[\\d\.\]\+' has no group for the time"),
+        ("", "needs a pattern"),
+    ],
 )
 def test_a_pattern_that_cannot_work_is_a_usage_error(read_text: ReadText, pattern: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):

@@ -91,6 +91,16 @@ def test_a_missing_file_and_a_folder_are_said(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_the_folder_of_a_run_is_told_which_of_its_logs_to_name(tmp_path: Path) -> None:
+    for name, content in (("started.json", "{}"), ("stdout.log", "step=1 step_s=0.5\n"), ("stderr.log", "")):
+        (tmp_path / name).write_text(content)
+
+    with pytest.raises(ReadError) as raised:
+        read(tmp_path)
+
+    assert str(raised.value) == f"{tmp_path}: it is the folder of a run; name the log in it: {tmp_path}/stdout.log"
+
+
 def test_records_below_a_long_preamble_are_found(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text("NCCL INFO channel 00 to 01 via P2P\n" * 20_000 + "step=1 step_s=0.5\n")

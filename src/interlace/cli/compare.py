@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import sys
@@ -86,7 +87,7 @@ def run(argv: list[str]) -> int:
 
 def parse(argv: list[str]) -> Request:
     """Typed request from the command line; UsageError says what is wrong with it."""
-    from interlace.compare.given import files_of, refuse_repeats  # noqa: PLC0415 (--help stays light)
+    from interlace.compare.given import refuse_repeats  # noqa: PLC0415 (--help stays light)
 
     options, named = _split(argv)
     if len(named) < 2:  # noqa: PLR2004 (a comparison has two sides)
@@ -95,8 +96,8 @@ def parse(argv: list[str]) -> Request:
         )
     baseline = "baseline" if "baseline" in named else next(iter(named))
     in_turn = [baseline, *(name for name in named if name != baseline)]
-    arms = {name: files_of(name, named[name]) for name in in_turn}
-    aa = files_of("aa", options["aa"]) if "aa" in options else []
+    arms = {name: _files(name, named[name]) for name in in_turn}
+    aa = _files("aa", options["aa"]) if "aa" in options else []
     refuse_repeats({**arms, "aa": aa})
     return Request(
         arms=arms,
@@ -115,6 +116,19 @@ def parse(argv: list[str]) -> Request:
     )
 
 
+def _files(name: str, value: str) -> list[Path]:
+    """Return the files of an arm; where there are none, its name may be that of an option, misspelt."""
+    from interlace.compare.given import files_of  # noqa: PLC0415 (--help stays light)
+
+    try:
+        return files_of(name, value)
+    except UsageError as error:
+        meant = [] if name in OPTIONS else difflib.get_close_matches(name, OPTIONS, n=1, cutoff=0.7)
+        if not meant:
+            raise
+        raise UsageError(f"{error}; did you mean the option {meant[0]}={value}?") from error
+
+
 def _split(argv: list[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Options and arms, each as given."""
     options: dict[str, str] = {}
@@ -125,10 +139,10 @@ def _split(argv: list[str]) -> tuple[dict[str, str], dict[str, str]]:
         key, equals, value = word.partition("=")
         if word.startswith("-"):
             raise UsageError(
-                f"unknown option {word!r}: options are {', '.join(f'{o}=' for o in OPTIONS)} and --json, --ladder"
+                f"unknown option '{word}': options are {', '.join(f'{o}=' for o in OPTIONS)} and --json, --ladder"
             )
         if not equals or not key or not value:
-            raise UsageError(f"{word!r}: expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}")
+            raise UsageError(f"'{word}': expected NAME=LOG[,LOG...] or one of {', '.join(f'{o}=' for o in OPTIONS)}")
         target = options if key in OPTIONS else named
         if key in target:
             if key in OPTIONS:

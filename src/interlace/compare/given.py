@@ -68,7 +68,7 @@ def files_of(arm: str, value: str) -> list[Path]:
             raise UsageError(f"{arm}={value}: a file name is empty; write {arm}=FILE,FILE")
         matches = [text] if Path(text).exists() else sorted(glob.glob(text), key=_natural)  # noqa: PTH207 (the pattern may be absolute)
         if not matches:
-            raise UsageError(f"{arm}={value}: no file {part.strip()!r} here; check the name, or quote the pattern")
+            raise UsageError(f"{arm}={value}: no file '{part.strip()}' here; check the name, or quote the pattern")
         found.extend(Path(match) for match in matches)
     return found
 

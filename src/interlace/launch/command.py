@@ -79,7 +79,7 @@ def rank_command(workload: WorkloadConfig, python: str, places: Mapping[str, str
     try:
         words = shlex.split(workload.command or "")
     except ValueError as error:
-        raise ConfigError(f"workload.command={workload.command!r} cannot be split into words: {error}") from error
+        raise ConfigError(f"workload.command={workload.command} cannot be split into words: {error}") from error
     if not words:
         raise ConfigError('workload.command is empty; give the training command, as in "python train.py"')
     if shell := sorted(SHELL_WORDS.intersection(words)):

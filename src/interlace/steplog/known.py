@@ -96,6 +96,8 @@ def text(head: str) -> str | None:
 
 def folder(path: Path) -> str | None:
     """Return what is known of a folder without step times, None where it is nothing known."""
+    if (path / "started.json").is_file():
+        return _of_a_run(path)
     if not checksums.is_folder(path):
         return None
     return (
@@ -103,3 +105,11 @@ def folder(path: Path) -> str | None:
         " are for comparing results; they hold no times. `interlace steps` shows them; never measure with"
         " debug_checksums_save_path, which adds host syncs"
     )
+
+
+def _of_a_run(path: Path) -> str:
+    """Name what the run of a sweep may have written its steps to, as the sweep looks for them."""
+    recorder = [path / "steps"] if any((path / "steps").glob("rank-*.jsonl")) else []
+    logs = [log for where in ("log-*", "stdout.log", "stderr.log", "nodes/*/std*.log") for log in path.glob(where)]
+    named = [*recorder, *(log for log in logs if log.stat().st_size)]
+    return f"it is the folder of a run; name the log in it: {' or '.join(map(str, named)) or 'none, it wrote nothing'}"

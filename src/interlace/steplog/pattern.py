@@ -84,10 +84,10 @@ def compiled(pattern: str | None) -> re.Pattern[str]:
     try:
         found = re.compile(pattern)
     except re.error as error:
-        raise UsageError(f"pattern={pattern!r} is no regular expression: {error}") from error
+        raise UsageError(f"pattern='{pattern}' is no regular expression: {error}") from error
     if not {*TIME_GROUPS, *CLOCK_GROUPS} & set(found.groupindex):
         raise UsageError(
-            f"pattern={pattern!r} has no group for the time: name it (?P<step_s>...), (?P<step_ms>...),"
+            f"pattern='{pattern}' has no group for the time: name it (?P<step_s>...), (?P<step_ms>...),"
             " (?P<step_us>...) or, for a cumulative clock, (?P<end_s>...)"
         )
     return found
