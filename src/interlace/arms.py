@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from interlace.errors import ConfigError
 from interlace.schema import Arm, Sweep
+from interlace.wording import variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -144,6 +145,12 @@ def key_of(override: str) -> str:
     return override.lstrip("+~").partition("=")[0]
 
 
+def own_settings(arm: Arm) -> list[str]:
+    """List what makes an arm beside its commit: what it sets, and its environment, each once."""
+    sets = [text for text in arm.overrides if key_of(text).split(".")[0] not in ("commit", "env")]
+    return [*sets, *(variable(name, value) for name, value in arm.config.env.items())]
+
+
 def _join(parts: Iterable[str]) -> str:
     return ",".join(part for part in parts if part) or "only"
 
@@ -196,7 +203,7 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
         raise ConfigError(
             "there is one arm only, so nothing to compare; give several (commit=main,HEAD or "
             "workload.KEY=1,2), a range (commits=A..B) or a sweep file (sweeps=NAME); "
-            "`interlace aa` measures one arm against itself"
+            f"`interlace aa` measures one arm against itself{_comma(base.workload.command)}"
         )
     if not re.fullmatch(r"[^/\0]{1,200}", base.name) or base.name in (".", ".."):
         raise ConfigError(f"name={base.name}: a sweep's name is a folder name; output_dir says where it lies")
@@ -215,6 +222,16 @@ def _check(arms: Sequence[Arm], base: SweepConfig) -> None:
         _check_screen(len(arms) - len(unmeasured) - 1, base)
     for arm in arms:
         _check_arm(arm, base)
+
+
+def _comma(command: str | None) -> str:
+    """Say how several commands are typed, where the only one has a comma in it."""
+    if command is None or "," not in command:
+        return ""
+    return (
+        "; a comma inside workload.command stays a comma: to compare several commands, quote each: "
+        "workload.command=\"'python a.py','python b.py'\""
+    )
 
 
 def _check_screen(candidates: int, base: SweepConfig) -> None:

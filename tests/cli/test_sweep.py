@@ -216,6 +216,10 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
         (["rouns=3"], "unknown key 'rouns' in the configuration; did you mean 'rounds'?"),
         (["rounds=0"], "rounds=0: at least one round is needed"),
         (["workload=command", "workload.command=x"], "there is one arm only"),
+        (
+            ["workload=command", "workload.command=python a.py,python b.py"],
+            """quote each: workload.command="'python a.py','python b.py'\"""",
+        ),
         (["workload=nope"], "Could not find 'workload/nope'"),
         (["measure.window=[51,400]"], "ends after the last step of a run (workload.steps=300)"),
         (
@@ -297,8 +301,8 @@ def test_a_sweep_of_runs_shorter_than_the_window_is_saved_by_another_window(tmp_
     arms = f"workload.command='python {trainer} 12 0.01','python {trainer} 12 0.02'"
     ended = swept(tmp_path, "workload.steps=null", "measure.window=[51,300]", arms)
     assert ended.returncode == 1
-    assert "interlace report DIR --window 2:12" in ended.stdout
     sweep = folder_of(tmp_path)
+    assert f"interlace report {sweep.relative_to(tmp_path)} --window 2:12" in ended.stdout
 
     saved = interlace("report", str(sweep), "--window", "3:12", "--json", cwd=tmp_path)
 
@@ -340,6 +344,65 @@ def test_a_plan_shows_arms_order_and_commands_and_writes_nothing(tmp_path: Path)
     assert "round 2: fused-adamw  copy-of-baseline  baseline" in ended.stdout
     assert "interlace.workloads.quickstart" in ended.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plan_shows_an_arm_that_is_not_run_and_has_no_command_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / "mine.yaml").write_text(
+        "# @package _global_\narms:\n  - name: baseline\n  - {name: fused, set: [workload.fused=true]}\n"
+        "  - {name: docs, measure: false}\n"
+    )
+
+    assert main(["plan", "--config-dir", str(tmp_path), "sweeps=mine"]) == 0
+
+    shown = capsys.readouterr().out
+    assert "  docs  (measure: false, is not run)" in shown
+    assert "  fused:\n" in shown
+    assert "  docs:\n" not in shown
+
+
+def test_a_plan_shows_a_variable_of_an_arm_once_and_in_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["plan", "workload=command", "workload.command=x", "launchers=plain", "env.LOAD_MS=20,null"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == ["  LOAD_MS=20  (baseline)  LOAD_MS=20", "  LOAD_MS=null  LOAD_MS removed"]
+    commands = lines[lines.index("  LOAD_MS=20:") :]
+    assert commands[1].startswith("    env LOAD_MS=20 ")
+    assert commands[3].startswith("    env -u LOAD_MS ")
+
+
+@pytest.mark.parametrize(
+    "several", ["workload.batch_size=8,16", "commit=v0,480279de3", "env.A=1,2", "commits=v0..HEAD", "sweeps=screen"]
+)
+def test_aa_measures_one_configuration_and_refuses_several_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], several: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert main(["aa", several]) == 2
+
+    assert capsys.readouterr().err.startswith(f"interlace: error: {several}: interlace aa measures one configuration")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "said"), [("aa", ["measured once\nmore", "exit codes: 0", "1 both"]), ("plan", ["Runs nothing"])]
+)
+def test_aa_and_plan_have_a_help_of_their_own(
+    capsys: pytest.CaptureFixture[str], command: str, said: list[str]
+) -> None:
+    assert main([command, "--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: interlace {command} [overrides]\n")
+    assert [text for text in said if text not in shown] == []
+    assert "interlace sweep --help" in shown
 
 
 @pytest.mark.slow

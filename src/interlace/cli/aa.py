@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,21 @@ if TYPE_CHECKING:
     from interlace.schema import Request, Sweep
 
 EXIT_BIASED = 1
+HELP = """\
+usage: interlace aa [overrides]
+
+Measures one configuration against itself: two identical arms through the whole path. What they differ by is the noise
+of this node; the last line has it. Takes what `interlace sweep --help` lists, one value of each key:
+
+  interlace aa                                                      the embedded quickstart
+  interlace aa workload=command workload.command="python train.py"  a program of your own, as it will be compared
+
+One pair of identical arms in twenty is called different by chance. Where that happens, everything is measured once
+more, in another order, into a folder of its own: allow for twice the time that `interlace plan sweeps=aa ...` shows.
+
+exit codes: 0 no difference was called twice; 1 both measurements called one, so the harness is biased here and no
+verdict of this node is to be trusted, or a run is not ok; 2 usage or configuration, nothing was run; 130 interrupted
+"""
 
 
 def run(argv: list[str]) -> int:
@@ -23,10 +39,14 @@ def run(argv: list[str]) -> int:
     One pair of identical arms in twenty is called different by chance; so a first such call is measured again, in
     another order. Two in a row say that the harness is biased, and exit with 1.
     """
+    if "-h" in argv or "--help" in argv:
+        sys.stdout.write(HELP)
+        return 0
     return run_hydra([*argv, "sweeps=aa"], "interlace aa", _measure)
 
 
 def _measure(request: Request) -> int:
+    _refuse_several(request)
     sweep = decide(request)
     if sweep.config.launchers.kind != "local":
         raise UsageError(
@@ -44,6 +64,19 @@ def _measure(request: Request) -> int:
         )
         return EXIT_BIASED
     return code
+
+
+def _refuse_several(request: Request) -> None:
+    """Raise UsageError for what makes more than one configuration: arms that differ are no test of the harness."""
+    asked = [f"{axis.key.lstrip('+~')}={','.join(axis.labels)}" for axis in request.axes]
+    asked += [
+        text.replace("'", "") for text in request.plain if re.match(r"(commits|arms|sweeps)=(?!aa$|null$|\[\]$)", text)
+    ]
+    if asked:
+        raise UsageError(
+            f"{asked[0]}: interlace aa measures one configuration twice; give one value of each key, "
+            "and no arms of your own (interlace sweep compares several)"
+        )
 
 
 def _once(sweep: Sweep) -> tuple[int, bool]:

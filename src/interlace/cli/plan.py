@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interlace.arms import own_settings
 from interlace.cli.agents import plan_agents
 from interlace.cli.deciding import decide
 from interlace.config import run_hydra
@@ -15,14 +17,29 @@ from interlace.launch import Rendezvous, build_launch
 from interlace.plan import FIRST_RUN_GUESS_S, make_plan
 from interlace.report.console import stdout
 from interlace.report.terminal import minutes
-from interlace.wording import variable
 
 if TYPE_CHECKING:
+    from interlace.launch import Launch
     from interlace.schema import Arm, Plan, Request, Sweep
+
+
+HELP = """\
+usage: interlace plan [overrides]
+
+Shows what `interlace sweep` with the same arguments would do: the arms, the exact order of the runs, the command line
+of each arm and an estimate of the time; under launchers=slurm also what sbatch would be given. Runs nothing, writes
+nothing. `interlace sweep --help` lists the configuration groups and every key.
+
+  interlace plan workload.batch_size=8,16
+  interlace plan workload=command workload.command="python train.py" source.repo=. commit=main,HEAD
+"""
 
 
 def run(argv: list[str]) -> int:
     """Print arms, order, command lines and an estimate."""
+    if "-h" in argv or "--help" in argv:
+        sys.stdout.write(HELP)
+        return 0
     return run_hydra(argv, "interlace plan", _show)
 
 
@@ -60,16 +77,14 @@ def _submission(sweep: Sweep) -> list[str]:
 def _arms(sweep: Sweep) -> list[str]:
     lines = [f"arms of {sweep.name}:"]
     for arm in sweep.arms:
-        mark = "  (baseline)" if arm.slug == sweep.baseline else ""
+        mark = "  (baseline)" if arm.slug == sweep.baseline else "" if arm.measure else "  (measure: false, is not run)"
         lines.append(f"  {arm.name}{mark}{_what_differs(arm)}")
     return lines + [f"note: {note}" for note in sweep.notes]
 
 
 def _what_differs(arm: Arm) -> str:
     commit = f"  {arm.sha[:9]} {arm.subject}" if arm.sha else ""
-    env = [variable(name, value) for name, value in arm.config.env.items()]
-    own = [text for text in arm.overrides if not text.startswith("commit=")]
-    return commit + "".join(f"  {text}" for text in [*own, *env])
+    return commit + "".join(f"  {text}" for text in own_settings(arm))
 
 
 def _order(sweep: Sweep, plan: Plan) -> list[str]:
@@ -87,12 +102,20 @@ def _commands(sweep: Sweep, plan: Plan) -> list[str]:
     stamp = datetime.now().astimezone().strftime("<%Y-%m-%d_%H-%M-%S>")
     root = Path(sweep.config.output_dir).expanduser().resolve() / sweep.name / stamp / "runs"
     lines = ["command lines:"]
-    for arm in sweep.arms:
+    for arm in (arm for arm in sweep.arms if arm.measure):
         run = next(run for run in plan.runs if run.arm == arm.slug and run.round > 0)
         worktree = Path(f"<worktree of {arm.sha[:9]}>") if arm.sha and arm.config.commit else _repo(arm)
         launch = build_launch(arm, root / run.id, worktree, os.environ, _place(sweep.config.launchers.nodes))
-        lines += [f"  {arm.name}:", f"    {shlex.join(launch.argv)}"]
+        lines += [f"  {arm.name}:", f"    {shlex.join([*_environment(arm, launch), *launch.argv])}"]
     return lines
+
+
+def _environment(arm: Arm, launch: Launch) -> list[str]:
+    """Return, as arguments of env(1), the variables that the configuration sets or takes away."""
+    own = {name: launch.env[name] for name in {**arm.config.workload.env, **arm.config.env}}
+    removed = [word for name, value in own.items() if value is None for word in ("-u", name)]
+    words = [*removed, *(f"{name}={value}" for name, value in own.items() if value is not None)]
+    return ["env", *words] if words else []
 
 
 def _place(nodes: int) -> Rendezvous | None:
