@@ -15,13 +15,17 @@ from interlace.errors import UsageError
 from interlace.files import SweepDir, write_json
 from interlace.lanes import LaneJob, Lanes, Session, lane_dir, session_path, write_lanes
 from interlace.loaded import load
+from interlace.loaded.sweep import AFTERWARDS
 from interlace.pool import pool
+from interlace.schema import Cause
 from interlace.settings import RanksConfig, WorkloadConfig
 from interlace.sweepfile import write_sweep
 from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+TOO_LATE = Cause("incomplete", "the window ends later")
 
 
 def test_runs_are_one_row_an_attempt_and_steps_those_that_count(tmp_path: Path) -> None:
@@ -83,6 +87,46 @@ def test_a_row_says_what_it_changed_by_commit_setting_or_variable(tmp_path: Path
 
     assert changes(cumulative=True) == ["first", "second, k=1", "j=2, FAST=1"]
     assert changes() == ["first", "second, k=1", "second, k=1, j=2, FAST=1"]
+
+
+def test_a_window_chosen_after_the_runs_is_said_with_the_way_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001).sweep_dir.path
+    told = ["counted from steps 2 to 20, as asked for; the sweep was set up for steps 1 to 20", AFTERWARDS]
+
+    assert main(["report", str(path), "--window", "2:20"]) == 0
+
+    shown = capsys.readouterr().out
+    assert f"written again by: interlace report {path}\n" in shown
+    report = (path / "report.md").read_text()
+    assert [note for note in told if f"- {note}\n" not in report] == []
+    assert AFTERWARDS in interlace.load(path, baseline="b").analysis.notes
+    same = interlace.load(path, window=(1, 20), baseline="a").analysis
+    assert [note for note in same.notes if note in told or note == AFTERWARDS] == []
+
+
+def test_a_window_that_no_run_reaches_is_refused_and_leaves_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001, {"b": {1, 2}}, cause=TOO_LATE).sweep_dir.path
+    assert main(["report", str(path)]) == 0
+    report = (path / "report.md").read_text()
+    assert capsys.readouterr().out.count("the window ends later") == 1
+
+    assert main(["report", str(path), "--window", "21:200"]) == 2
+
+    assert f"--window 21:200: no run of {path} has all of these steps" in capsys.readouterr().err
+    assert (path / "report.md").read_text() == report
+
+
+def test_a_run_too_short_for_another_window_is_told_by_that_window(tmp_path: Path) -> None:
+    path = on_disk(tmp_path, CONFIG, 0.001, {"b": {1, 2}}, cause=TOO_LATE).sweep_dir.path
+
+    short = load(path, window=(2, 20)).analysis.troubles
+
+    told = "window 2:20 reaches beyond what the run recorded, 0 steps"
+    assert [one.message for one in short] == [told, told]
 
 
 def test_settings_given_to_a_sweep_on_disk_are_told_where_they_belong(
@@ -254,6 +298,7 @@ def test_a_run_that_is_shorter_than_another_window_is_left_out_and_named(
     analysis = load(loaded.sweep_dir.path, window=window).analysis
 
     left_out = [note for note in analysis.notes if note.startswith(f"{short.run.id} is left out: window")]
+    assert not any("are left out" in note for note in analysis.notes)
     assert len(left_out) == (1 if window[1] > 17 else 0)
     assert len(analysis.rounds) == (3 if window[1] > 17 else 4)
 

@@ -35,6 +35,10 @@ class Started:
     log: str | None = None
 
 
+TOO_SHORT = frozenset({"incomplete", "window"})
+"""Codes of causes that say no more than that the window was not reached: another window may be."""
+
+
 @dataclass(frozen=True)
 class Attempt:
     """One folder under runs/: its record, or None where the orchestrator died before writing one."""

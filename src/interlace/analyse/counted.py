@@ -12,12 +12,16 @@ from interlace.stats import WindowStats, describe
 from interlace.stats.phases import PREFIX, mean_phases
 from interlace.stats.run import block_steps
 from interlace.steplog.events import EVENTS, event_notes
+from interlace.wording import first_of, sharing
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from interlace.loaded import LoadedSweep
     from interlace.records import Attempt
     from interlace.schema import RunRecord
 
+SHOWN_RUNS = 3
 ALLOCATED = "peak_allocated_mib"
 """What trainers call the peak of a rank's allocator when they hand it to the recorder."""
 NEEDED = ("step", "rank", "step_s", "end_s", ALLOCATED, f"{PREFIX}*", *EVENTS)
@@ -41,7 +45,8 @@ class Counted:
 
 def all_counted(loaded: LoadedSweep) -> tuple[list[Counted], list[str]]:
     """Describe every run that counts; one whose steps do not reach another window is left out, and said."""
-    counted, left_out = [], []
+    counted: list[Counted] = []
+    left_out: list[tuple[str, str]] = []
     for attempt in loaded.used:
         if attempt.record is None:
             continue
@@ -50,8 +55,12 @@ def all_counted(loaded: LoadedSweep) -> tuple[list[Counted], list[str]]:
         except ReadError as error:
             if loaded.other_window is None:
                 raise
-            left_out.append(f"{attempt.run.id} is left out: {error}")
-    return counted, left_out
+            left_out.append((attempt.run.id, str(error)))
+    return counted, [_left_out(runs, why) for why, runs in sharing(left_out).items()]
+
+
+def _left_out(runs: Sequence[str], why: str) -> str:
+    return f"{first_of(runs, SHOWN_RUNS)} {'is' if len(runs) == 1 else 'are'} left out: {why}"
 
 
 def describe_attempt(loaded: LoadedSweep, attempt: Attempt, record: RunRecord) -> Counted:

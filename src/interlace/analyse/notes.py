@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interlace.analyse.counted import SHOWN_RUNS
 from interlace.analyse.judged import confidence_of
 from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.files import read_json
+from interlace.records import TOO_SHORT
 from interlace.wording import first_of, sharing
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from interlace.schema import RunRecord
 
     Floats = NDArray[np.float64]
-
-SHOWN_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,20 @@ def troubles(loaded: LoadedSweep) -> list[Trouble]:
             one.number,
             loaded.sweep.names[one.run.arm],
             one.record.status,
-            one.record.cause.message if one.record.cause else "",
+            _why(loaded, one.record),
             f"see {_place(loaded, one.path)}/{_evidence(one.path, one.record)}",
         )
         for one in loaded.tries
         if one.record is not None and one.record.status != "ok" and one not in loaded.used
     ]
+
+
+def _why(loaded: LoadedSweep, record: RunRecord) -> str:
+    """Say why a run does not count: by its cause; one that was too short, by the window that is asked for now."""
+    if loaded.other_window is not None and record.cause is not None and record.cause.code in TOO_SHORT:
+        first, last = loaded.other_window
+        return f"window {first}:{last} reaches beyond what the run recorded, {record.steps_seen} steps"
+    return record.cause.message if record.cause else ""
 
 
 def _place(loaded: LoadedSweep, path: Path) -> Path:

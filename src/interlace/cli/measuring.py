@@ -168,7 +168,7 @@ def _remember_noise(sweep_dir: SweepDir) -> None:
 
 def _show(loaded: LoadedSweep) -> None:
     console = stdout()
-    print_analysis(loaded.analysis, console)
+    print_analysis(loaded.analysis, console, loaded.sweep_dir.path)
     for line in next_steps(loaded.sweep_dir, left=loaded.analysis.left):
         console.print(line, soft_wrap=True)
 

@@ -34,6 +34,8 @@ def run(argv: list[str]) -> int:
 
     window = _window(arguments.window)
     sweeps = [load(directory, arguments.aa, window, arguments.baseline) for directory in arguments.directory]
+    for directory, loaded in zip(arguments.directory, sweeps, strict=True):
+        _refuse_out_of_reach(directory, loaded)
     if arguments.pool:
         _show(pool(sweeps), as_json=arguments.json)
         return 0
@@ -65,6 +67,19 @@ def _window(text: str | None) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+def _refuse_out_of_reach(directory: Path, loaded: LoadedSweep) -> None:
+    """Raise UsageError where no run has the steps asked for: an empty report would replace one that is not."""
+    from interlace.errors import UsageError  # noqa: PLC0415 (--help stays light)
+
+    if loaded.other_window is None or any(arm.runs for arm in loaded.analysis.arms):
+        return
+    first, last = loaded.other_window
+    most = max((record.steps_seen for record in loaded.records), default=0)
+    raise UsageError(
+        f"--window {first}:{last}: no run of {directory} has all of these steps; the longest recorded {most}"
+    )
+
+
 def _show(loaded: LoadedSweep, *, as_json: bool) -> None:
     from interlace.files import as_json_text  # noqa: PLC0415
     from interlace.report.console import stdout  # noqa: PLC0415
@@ -74,4 +89,4 @@ def _show(loaded: LoadedSweep, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(as_json_text(report_json(loaded), indent=0))
     else:
-        print_analysis(loaded.analysis, stdout())
+        print_analysis(loaded.analysis, stdout(), loaded.sweep_dir.path)

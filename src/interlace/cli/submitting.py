@@ -138,7 +138,7 @@ def report(sweep_dir: SweepDir, states: list[LaneState]) -> int:
     write_report(loaded)
     unfinished = [state for state in states if state.left]
     if loaded.records:
-        print_analysis(loaded.analysis, stdout())
+        print_analysis(loaded.analysis, stdout(), loaded.sweep_dir.path)
         for line in next_steps(sweep_dir, left=len(unfinished)):
             stdout().print(line, soft_wrap=True)
     for state in unfinished:

@@ -14,7 +14,7 @@ from interlace.files import SweepDir, open_sweep_dir
 from interlace.history import machine_key
 from interlace.lanes import other_environment, read_lanes, sessions
 from interlace.loaded.join import Block, join
-from interlace.records import attempts, read_plan, read_steps
+from interlace.records import TOO_SHORT, attempts, read_plan, read_steps
 from interlace.sweepfile import read_sweep
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class LoadedSweep:
         record = attempt.record
         if record is None or record.status == "ok":
             return record is not None
-        short = record.cause is not None and record.cause.code in ("incomplete", "window")
+        short = record.cause is not None and record.cause.code in TOO_SHORT
         return self.other_window is not None and short and record.steps_seen >= self.other_window[1]
 
     def step_frame(self, attempt: Attempt) -> pd.DataFrame:
@@ -153,8 +153,10 @@ def load(
     Raises UsageError or ReadError naming what is missing or broken, or why the A/A sweep does not belong to it.
     """
     loaded = replace(_load(Path(directory)), other_window=window)
-    if baseline is not None:
-        loaded = replace(loaded, sweep=with_baseline(loaded.sweep, baseline))
+    asked = loaded.sweep if baseline is None else with_baseline(loaded.sweep, baseline)
+    asked = asked if window is None else with_window(asked, window)
+    if asked != loaded.sweep:
+        loaded = replace(loaded, sweep=replace(asked, notes=(*asked.notes, AFTERWARDS)))
     if aa is None:
         return loaded
     identical = replace(_load(Path(aa)), other_window=window)
@@ -171,6 +173,22 @@ def with_baseline(sweep: Sweep, name: str) -> Sweep:
         return sweep
     note = f"compared with {name}, as asked for; the sweep was set up to compare with {sweep.names[sweep.baseline]}"
     return replace(sweep, baseline=measured[name], notes=(*sweep.notes, note))
+
+
+def with_window(sweep: Sweep, window: tuple[int, int]) -> Sweep:
+    """Note that other steps count than the sweep was measured for."""
+    first, last = sweep.config.measure.window
+    if window == (first, last):
+        return sweep
+    asked = f"counted from steps {window[0]} to {window[1]}, as asked for"
+    return replace(sweep, notes=(*sweep.notes, f"{asked}; the sweep was set up for steps {first} to {last}"))
+
+
+AFTERWARDS = (
+    "chosen after the runs: to try windows or baselines until one says faster or slower is no evidence; "
+    "what the sweep was set up for is written again by: interlace report DIR"
+)
+"""`DIR` stays in the files, which are read anywhere; a terminal shows the folder."""
 
 
 def _load(directory: Path) -> LoadedSweep:

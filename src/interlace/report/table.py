@@ -10,7 +10,7 @@ from interlace.compare.comparison import MANY_CANDIDATES, rejected
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from interlace.analyse import Analysis
+    from interlace.analyse import Analysis, Trouble
     from interlace.compare import ArmSummary, Comparison
     from interlace.compare.ladder import Ladder, Rung, Step
 
@@ -30,6 +30,14 @@ class Table:
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     numeric: frozenset[int]
+
+
+def same_troubles(troubles: Sequence[Trouble]) -> list[list[Trouble]]:
+    """Put together the runs that ended in the same way, in the order of the first of each."""
+    groups: dict[tuple[str, str], list[Trouble]] = {}
+    for one in troubles:
+        groups.setdefault((one.status, one.message), []).append(one)
+    return list(groups.values())
 
 
 def arms_table(arms: Sequence[ArmSummary]) -> Table:

@@ -24,7 +24,9 @@ from interlace.report.table import (
     ladder_table,
     milliseconds,
     narrowed,
+    same_troubles,
 )
+from interlace.wording import first_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +37,19 @@ if TYPE_CHECKING:
     from interlace.files import SweepDir
     from interlace.schema import Run, RunRecord
 
+REPORT_DIR = "interlace report DIR"
+"""What records and reports say of their own folder, wherever it lies; a terminal names it."""
+SHOWN_RUNS = 3
 COLOURS = {"faster": "green", "slower": "red", "within noise": "yellow", "not judged": "dim"}
 
 
-def print_analysis(analysis: Analysis, console: Console) -> None:
-    """Print the table, a sentence a candidate, the runs that failed, and what has to be noted."""
+def print_analysis(analysis: Analysis, console: Console, directory: Path) -> None:
+    """Print the table, a sentence a candidate, the runs that failed, and what has to be noted of a sweep's folder."""
+    here = f"interlace report {shlex.quote(_short(directory))}"
+    troubles = [
+        f"{same[0].status}: {first_of([one.run for one in same], SHOWN_RUNS)}: {same[0].message}; {same[0].log}"
+        for same in same_troubles(analysis.troubles)
+    ]
     console.print(headline(analysis), style="bold")
     console.print(rich_table(arms_table(analysis.arms), console.width))
     print_lines(console, judgement_lines(analysis.comparisons))
@@ -47,8 +57,8 @@ def print_analysis(analysis: Analysis, console: Console) -> None:
         console.print(rich_table(ladder_table(analysis.ladder, analysis.arms), console.width))
         print_lines(console, analysis.ladder.footer)
     print_lines(console, further_lines(analysis.comparisons, analysis.payback, ladder=analysis.ladder is not None))
-    print_lines(console, [f"{one.status}: {one.run}: {one.message}; {one.log}" for one in analysis.troubles], "red")
-    print_lines(console, [f"note: {note}" for note in analysis.notes], "dim")
+    print_lines(console, [line.replace(REPORT_DIR, here) for line in troubles], "red")
+    print_lines(console, [f"note: {note.replace(REPORT_DIR, here)}" for note in analysis.notes], "dim")
     print_lines(console, [f"ran on: {line}" for line in placements.lines(analysis.placements)], "dim")
     if analysis.left:
         print_lines(console, [f"{count(analysis.left, 'run')} of the plan still to do"], "yellow")
@@ -125,7 +135,8 @@ class TerminalObserver:
 
     def waiting(self, reasons: Sequence[str], waited_s: float) -> None:
         """Say why the run has not started yet; once where the line cannot be rewritten."""
-        line = f"{self._where()}  waiting for an empty node for {minutes(waited_s)}: {'; '.join(reasons)}"
+        already = f" for {minutes(waited_s)}" if round(waited_s) else ""
+        line = f"{self._where()}  waiting for an empty node{already}: {'; '.join(reasons)}"
         if self._live is None and not self._said_waiting:
             self.say(line)
         self._said_waiting = True

@@ -10,16 +10,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlace import __version__, placements
+from interlace.arms import own_settings
 from interlace.compare.ladder import Rung
 from interlace.files import SweepDir, write_json, write_text
 from interlace.history import fingerprints
 from interlace.report.gpu_table import gpu_rows, gpu_table
 from interlace.report.phase_table import phase_table
-from interlace.report.table import Table, arms_table, count, further_lines, headline, judgement_lines, ladder_table
+from interlace.report.table import (
+    Table,
+    arms_table,
+    count,
+    further_lines,
+    headline,
+    judgement_lines,
+    ladder_table,
+    same_troubles,
+)
 from interlace.report.trace_table import limits_lines, trace_lines, trace_table
 from interlace.schema import FORMAT_VERSION
 from interlace.stats.run import block_steps
-from interlace.wording import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +68,10 @@ def markdown(loaded: LoadedSweep) -> str:
         lines += [f"- {note}" for note in analysis.ladder.footer]
     if analysis.troubles:
         lines += ["", "### Runs that are not ok", ""]
-        lines += [f"- {one.run} (attempt {one.attempt}), {one.status}: {one.message}" for one in analysis.troubles]
+        lines += [
+            f"- {', '.join(f'{one.run} (attempt {one.attempt})' for one in same)}, {same[0].status}: {same[0].message}"
+            for same in same_troubles(analysis.troubles)
+        ]
     if analysis.notes:
         lines += ["", "### Notes", "", *(f"- {note}" for note in analysis.notes)]
     if phases := phase_table(analysis.arms):
@@ -112,8 +124,7 @@ def _how(loaded: LoadedSweep) -> list[str]:
 def _differs(arm: Arm) -> str:
     """Say what an arm is: its commit, what it sets, its environment."""
     commit = [f"commit {arm.sha}" if arm.config.commit else str(arm.subject)] if arm.sha else []
-    sets = [text for text in arm.overrides if not text.startswith("commit=")]
-    return ", ".join([*commit, *sets, *(variable(name, value) for name, value in arm.config.env.items())])
+    return ", ".join([*commit, *own_settings(arm)])
 
 
 def _node(loaded: LoadedSweep) -> str:
