@@ -153,6 +153,67 @@ def test_other_arguments_of_a_launcher_are_no_binding() -> None:
     assert "--nproc" in argv(RanksConfig("torchrun", 2, args=["--nproc", "--n", "-x", "--numactl-log"]))
 
 
+@pytest.mark.parametrize(
+    ("command", "own"),
+    [
+        ("torchrun --standalone --nproc-per-node=2 train.py", "torchrun"),
+        ("/envs/a/bin/torchrun train.py", "torchrun"),
+        ("accelerate launch train.py", "accelerate launch"),
+        ("python -u -m torch.distributed.run train.py", "torch.distributed.run"),
+        (
+            "python -X dev -m accelerate.commands.accelerate_cli launch t.py",
+            "accelerate.commands.accelerate_cli launch",
+        ),
+        ("python /envs/a/bin/accelerate launch train.py", "accelerate launch"),
+        ("deepspeed --num_gpus 2 train.py", "deepspeed"),
+        ("env OMP_NUM_THREADS=4 numactl -N 0 mpirun -n 2 python train.py", "mpirun"),
+        ("uv run --frozen torchrun train.py", "torchrun"),
+        ("srun python train.py", "srun"),
+        ("bash -ec 'cd x && exec torchrun train.py'", "torchrun"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["accelerate", "torchrun"])
+def test_a_command_that_starts_its_own_ranks_is_refused_under_a_launcher_of_ours(
+    kind: Literal["torchrun", "accelerate"], command: str, own: str
+) -> None:
+    arm = replace(ARM, config=replace(CONFIG, workload=replace(WORKLOAD, command=command), ranks=RanksConfig(kind, 2)))
+
+    with pytest.raises(ConfigError) as caught:
+        build_launch(arm, RUN_DIR, None, {})
+
+    assert str(caught.value) == (
+        f"workload.command starts its ranks itself ({own}), and launchers={kind} would start it 2 times, each a "
+        "training of its own; give launchers=plain and, as ranks.nproc_per_node, how many ranks it starts, "
+        f"or leave {own} and its options out of the command"
+    )
+    for ranks in (RanksConfig("plain", 2), RanksConfig(kind, 1)):
+        build_launch(replace(arm, config=replace(arm.config, ranks=ranks)), RUN_DIR, None, {})
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python torchrun_config.py",
+        "python train.py --launcher torchrun",
+        "python -m train torchrun",
+        "python -m deepspeed_train --deepspeed ds.json",
+        "python deepspeed/train.py",
+        "python deepspeed",
+        "python run accelerate launch",
+        "python -c 'import torchrun'",
+        "accelerate config",
+        "env LAUNCHER=deepspeed python train.py deepspeed",
+        "bash -c 'cd srun; python train.py --with torchrun'",
+        'bash -c "echo \'a;"',
+        "bash train.sh torchrun",
+        "bash",
+        "train",
+    ],
+)
+def test_a_launchers_name_elsewhere_in_a_command_is_no_launcher(command: str) -> None:
+    build_launch(replace(ARM, config=replace(CONFIG, workload=replace(WORKLOAD, command=command))), RUN_DIR, None, {})
+
+
 def test_the_wrapper_is_told_what_is_wanted_of_it() -> None:
     config = replace(CONFIG, numa=NumaConfig(scope="cores", memory="bind"))
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interlace.errors import ConfigError
+from interlace.launch.nested import own_launcher
 from interlace.source import pythonpath
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def build_launch(
         raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
     _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
+    _refuse_two_launchers(config, command)
     argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir, at)
     cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
     log = cwd / _fill(config.measure.log, places) if config.measure.log else None
@@ -190,6 +192,18 @@ def _refuse_two_pinning_layers(config: SweepConfig) -> None:
                 f"ranks.args has {word}, by which the launcher binds the ranks, and numa.bind=auto binds them too; "
                 "drop the argument, or set numa.bind=off"
             )
+
+
+def _refuse_two_launchers(config: SweepConfig, command: tuple[str, ...]) -> None:
+    """Raise ConfigError for a launcher inside ours: every rank would start a whole training, all of them at once."""
+    ranks, times = config.ranks, config.ranks.nproc_per_node * config.launchers.nodes
+    own = own_launcher(command) if ranks.kind != "plain" and times > 1 else None
+    if own is not None:
+        raise ConfigError(
+            f"workload.command starts its ranks itself ({own}), and launchers={ranks.kind} would start it {times} "
+            "times, each a training of its own; give launchers=plain and, as ranks.nproc_per_node, how many ranks it "
+            f"starts, or leave {own} and its options out of the command"
+        )
 
 
 PINNING_OPTIONS = ("--numa-binding", "--enable-cpu-affinity")
