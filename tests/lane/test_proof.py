@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from interlace.lane.proof import Proof, doubts, running
+from interlace.lane.proof import Proof, doubts, running, world_below
 from interlace.monitor.foreign import Sighting
 from interlace.placements import grouped, lines
 
@@ -114,6 +114,33 @@ def test_workers_that_have_handed_out_their_last_batch_are_not_forgotten(tmp_pat
 
     seen = proof.placements([])[0]["running"]
     assert (seen["step"], seen["workers"], seen["worker_cpus_allowed"]) == (149, 1, ("0-3",))
+
+
+@pytest.mark.parametrize(
+    ("told", "world"),
+    [
+        ("RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 MASTER_PORT=12355", None),
+        ("PATH=/bin", None),
+        ("RANK=1 LOCAL_RANK=1 WORLD_SIZE=4", 4),
+        ("RANK=0 LOCAL_RANK=0 WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0", 2),
+    ],
+    ids=["a worker of a rank that set its port", "a helper", "another launcher's rank", "a rank of mpirun"],
+)
+def test_ranks_of_another_launcher_below_a_rank_are_seen(tmp_path: Path, told: str, world: int | None) -> None:
+    proc = tmp_path / "proc"
+    environs = {7: "RANK=0 LOCAL_RANK=0 WORLD_SIZE=2", 8: "RANK=0 LOCAL_RANK=0 WORLD_SIZE=2", 9: told}
+    for pid, environ in environs.items():
+        (proc / str(pid) / "task" / str(pid)).mkdir(parents=True)
+        (proc / str(pid) / "status").write_text("Cpus_allowed_list:\t0-3\n")
+        (proc / str(pid) / "environ").write_text(environ.replace(" ", "\0"))
+        (proc / str(pid) / "task" / str(pid) / "children").write_text(f"{pid + 1}" if pid < 9 else "")
+    proof = Proof(placed(tmp_path, 7), (51, 150), proc)
+
+    proof.at(1)
+    (proc / "7" / "task" / "7" / "children").write_text("")
+    proof.at(149)
+
+    assert world_below(proof.placements([])) == world
 
 
 def test_a_rank_that_has_ended_is_told_as_not_read_back(tmp_path: Path) -> None:

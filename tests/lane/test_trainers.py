@@ -110,7 +110,56 @@ def test_a_command_that_starts_fewer_ranks_than_asked_fails_its_run(tmp_path: Pa
 
     assert record.status == "failed"
     assert record.cause is not None
-    assert record.cause.message == "asked for 4 ranks, found 2; see the start of stderr.log"
+    assert record.cause.message == (
+        "asked for 4 ranks, found 2; where the command starts 2 itself, give ranks.nproc_per_node=2"
+    )
+
+
+OWN_RANKS = """
+import os, subprocess, sys
+RANK = "import sys, time; [(print(f'step={n} step_s=0.1', flush=True), time.sleep(0.1)) for n in range(1, 16)]"
+told = [{"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"} for rank in "01"]
+ranks = [subprocess.Popen([sys.executable, "-c", RANK], env={**os.environ, **one}) for one in told]
+sys.exit(max(rank.wait() for rank in ranks))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "message"),
+    [
+        (
+            RanksConfig("torchrun", 2),
+            (
+                "asked for 2 ranks, and these started ranks of their own (2 each): several trainings at once; "
+                "give launchers=plain ranks.nproc_per_node=2, or leave the launcher out of the command"
+            ),
+        ),
+        (
+            RanksConfig("plain", 1),
+            "asked for 1 rank, found 2; where the command starts 2 itself, give ranks.nproc_per_node=2",
+        ),
+    ],
+    ids=lambda one: one.kind if isinstance(one, RanksConfig) else "",
+)
+@pytest.mark.slow
+def test_ranks_that_a_script_starts_below_ours_fail_the_run_though_every_step_is_there(
+    tmp_path: Path, ranks: RanksConfig, message: str
+) -> None:
+    """No word of such a command names a launcher, and its log says nothing of ranks."""
+    measure = MeasureConfig(window=[2, 15], timeout_s=60.0)
+
+    record = measured(tmp_path, script(tmp_path, OWN_RANKS), measure=measure, ranks=ranks)
+
+    assert record.cause is not None
+    assert (record.status, record.cause.code, record.cause.message) == ("failed", "world_size", message)
+
+
+def test_ranks_that_the_command_starts_as_it_was_said_to_are_no_fault(tmp_path: Path) -> None:
+    measure = MeasureConfig(window=[2, 15], timeout_s=60.0)
+
+    record = measured(tmp_path, script(tmp_path, OWN_RANKS), measure=measure, ranks=RanksConfig("plain", 2))
+
+    assert (record.status, record.cause) == ("ok", None)
 
 
 OPENTAU = """

@@ -35,7 +35,8 @@ class Ending:
     """The facts of a run's end. `returncode` is None when the program never started.
 
     `started` is the number of processes that told a rank of theirs, `world_found` how many of them trained together.
-    `oom_kills` is how many processes the kernel ended for want of memory while the run was on.
+    `oom_kills` is how many processes the kernel ended for want of memory while the run was on. `world_below` is the
+    world size of ranks that ranks of ours started themselves.
     """
 
     returncode: int | None
@@ -53,6 +54,8 @@ class Ending:
     unreadable: str | None = None
     started: int = 0
     oom_kills: int = 0
+    world_below: int | None = None
+    nodes: int = 1
 
 
 RETRYABLE = frozenset({"port_in_use"})
@@ -192,17 +195,36 @@ def judge(ending: Ending) -> tuple[Status, Cause | None, tuple[str, ...]]:
 
 def _wrong_world(ending: Ending) -> Cause | None:
     asked, found = ending.world_asked, ending.world_found
-    if not asked or found is None or asked == found:
+    if not asked or found is None:
         return None
-    hint = "see the start of stderr.log"
+    if (own := ending.world_below) and asked > 1 and ending.launcher != "plain":
+        return Cause(
+            "world_size",
+            f"asked for {asked} ranks, and these started ranks of their own ({own} each): several trainings at once; "
+            f"{_as_plain(own, ending.nodes)}, or leave the launcher out of the command",
+        )
+    if asked == found:
+        return None
+    return Cause("world_size", f"asked for {asked} rank{'s' * (asked > 1)}, found {found}{_world_hint(ending, found)}")
+
+
+def _world_hint(ending: Ending, found: int) -> str:
     if found < ending.started:
-        hint = (
-            f"{ending.started} processes were started, and by its own log it is no more than {found} that trained "
+        return (
+            f"; {ending.started} processes were started, and by its own log it is no more than {found} that trained "
             "together; without a GPU accelerate joins them only where ACCELERATE_USE_CPU=true (workload.env)"
         )
-    elif ending.launcher == "accelerate" and found == 1:
-        hint = "`accelerate launch` starts one process silently where it sees no GPUs and no --multi_gpu"
-    return Cause("world_size", f"asked for {asked} rank{'s' * (asked > 1)}, found {found}; {hint}")
+    if ending.launcher == "accelerate" and found == 1:
+        return "; `accelerate launch` starts one process silently where it sees no GPUs and no --multi_gpu"
+    if ending.launcher == "plain" or (ending.world_asked or 0) < found:
+        return f"; where the command starts {found} itself, {_as_plain(found, ending.nodes, ending.launcher)}"
+    return ""
+
+
+def _as_plain(world: int, nodes: int, launcher: str = "") -> str:
+    """Say how a command that starts so many ranks by itself is measured."""
+    each = world // nodes if world % nodes == 0 else world
+    return f"give {'' if launcher == 'plain' else 'launchers=plain '}ranks.nproc_per_node={each}"
 
 
 TEARDOWN = frozenset({"aborted", "terminated", "segfault"})

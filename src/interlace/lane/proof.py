@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interlace.lane.ranks import read_ranks
+from interlace.rank.identity import TELLS_RANK, identity
 from interlace.rank.numa import parse_cpulist
 from interlace.wording import first_of, sharing
 
@@ -34,6 +35,7 @@ class Running:
     """One rank as the kernel gave it back at `step`; CPU and memory-node lists as the kernel writes them.
 
     `memory_policy` is the kernel's word for its memory (`default`, `bind:0`, `prefer:0`), None where it gives none.
+    `world_below` is the world size of the ranks that it started itself, None where it started none.
     """
 
     pid: int
@@ -44,6 +46,7 @@ class Running:
     workers: int = 0
     worker_cpus_allowed: tuple[str, ...] = ()
     memory_policy: str | None = None
+    world_below: int | None = None
 
 
 class Proof:
@@ -65,7 +68,7 @@ class Proof:
         """Look, if it is time to; the later look replaces the earlier one, and trouble is no trouble of the run.
 
         Loader workers end when they have handed out their last batch, in fast steps before the later look: those of the
-        look that found more of them are kept.
+        look that found more of them are kept; ranks of another launcher likewise.
         """
         if not self._due or step < self._due[0]:
             return
@@ -73,7 +76,7 @@ class Proof:
         for rank in self._ranks():
             with contextlib.suppress(OSError, ValueError, KeyError):
                 number, seen = int(rank["rank"]), running(int(rank["pid"]), step, self._proc)
-                self._found[number] = _with_workers(seen, self._found.get(number))
+                self._found[number] = _with_earlier(seen, self._found.get(number))
 
     def placements(self, sightings: Iterable[Sighting]) -> list[dict[str, Any]]:
         """Return what each rank's wrapper wrote, and beside it, under `running`, what was read back."""
@@ -113,11 +116,41 @@ def running(pid: int, step: int, proc: Path = Path("/proc")) -> Running:
         workers=len(workers),
         worker_cpus_allowed=tuple(sorted(mask for mask in masks if mask)),
         memory_policy=_memory_policy(proc / str(pid)),
+        world_below=_world_below(pid, proc),
     )
 
 
-def _with_workers(later: Running, earlier: Running | None) -> Running:
-    if earlier is None or earlier.workers <= later.workers:
+def world_below(placements: Iterable[Mapping[str, Any]]) -> int | None:
+    """Return the world size of the ranks that ranks of ours started themselves, the largest; None without any."""
+    found = [(rank.get("running") or {}).get("world_below") for rank in placements]
+    return max((size for size in found if size), default=None)
+
+
+def _world_below(pid: int, proc: Path) -> int | None:
+    """Read what the processes below a rank were told as they started: workers inherit its rank, a launcher's do not."""
+    own = _environ(proc / str(pid))
+    sizes, left = [], _children(pid, proc)
+    while left:
+        child = left.pop()
+        left += _children(child, proc)
+        told = _environ(proc / str(child))
+        if any(told[name] != own.get(name) for name in TELLS_RANK & told.keys()):
+            sizes.append(identity(told).world_size)
+    return max(sizes, default=None)
+
+
+def _environ(process: Path) -> dict[str, str]:
+    with contextlib.suppress(OSError):
+        entries = (process / "environ").read_bytes().decode(errors="replace").split("\0")
+        return {name: value for name, equals, value in (entry.partition("=") for entry in entries) if equals}
+    return {}
+
+
+def _with_earlier(later: Running, earlier: Running | None) -> Running:
+    if earlier is None:
+        return later
+    later = replace(later, world_below=later.world_below or earlier.world_below)
+    if earlier.workers <= later.workers:
         return later
     return replace(later, workers=earlier.workers, worker_cpus_allowed=earlier.worker_cpus_allowed)
 

@@ -174,15 +174,17 @@ class StepCounter:
         return any(tail.ended for tail in self._tails.values())
 
 
-def world_size(ranks: list[dict[str, Any]], log: StepLog | None) -> int | None:
+def world_size(ranks: list[dict[str, Any]], log: StepLog | None, below: int | None = None) -> int | None:
     """Return how many ranks there really were: the most that the wrappers, the log's own word or its rows show.
 
-    A log that states the size of its process group (`states_group` of its reader) goes before: processes that were
-    started and never joined train apart, each the whole of it.
+    `below` is the world size of the ranks that these started themselves. A log that states the size of its process
+    group (`states_group` of its reader) goes before: processes that were started and never joined train apart, each
+    the whole of it.
     """
     if log is not None and log.world_size and getattr(registry.reader_named(log.reader), "states_group", False):
         return log.world_size
     found = [len(ranks), *(int(rank.get("world_size") or 1) for rank in ranks)] if ranks else []
+    found += [below] if below else []
     if log is not None:
         found += [log.world_size] if log.world_size else []
         if len(log.frame) and (log.frame["rank"] >= 0).all():

@@ -19,6 +19,7 @@ from interlace.lane.noted import end_of, with_nodes
 from interlace.lane.oom import kernel_oom_kills
 from interlace.lane.others import disturbed
 from interlace.lane.prepared import prepare
+from interlace.lane.proof import world_below
 from interlace.lane.ranks import read_ranks
 from interlace.lane.runlog import (
     STREAMS,
@@ -220,7 +221,8 @@ def _read(
     text, returncode, where = end_of(run_dir, nodes, outcome.codes, outcome.ended)
     if outcome.watched.cannot_start:  # on one node of several, perhaps
         returncode = None
-    ending = _ending(arm.config, len(nodes), outcome.watched, returncode, text, found, ranks)
+    below = world_below(rank for one in outcome.ended for rank in one.placements)
+    ending = _ending(arm.config, len(nodes), outcome.watched, returncode, text, found, ranks, below)
     status, cause, notes = judge(replace(ending, oom_kills=outcome.oom_kills))
     if cause is not None and where is not None:
         cause = replace(cause, message=f"on {where}: {cause.message}", node=where)
@@ -242,7 +244,7 @@ def _read(
 
 def _ending(
     config: SweepConfig, nodes: int, watched: Watched, returncode: int | None, text: str, found: Found,
-    ranks: list[dict[str, Any]],
+    ranks: list[dict[str, Any]], below: int | None,
 ) -> Ending:  # fmt: skip
     log = found.log
     return Ending(
@@ -255,11 +257,13 @@ def _ending(
         window_last=config.measure.window[1],
         end_marker=log is not None and log.ended,
         world_asked=config.ranks.nproc_per_node * nodes or None,
-        world_found=world_size(ranks, log),
+        world_found=world_size(ranks, log, below),
         launcher=config.ranks.kind,
         limit_s=watched.limit_s,
         unreadable=found.why_not,
         started=len(ranks),
+        world_below=below,
+        nodes=nodes,
     )
 
 

@@ -51,6 +51,10 @@ _LAUNCHERS = {
 }
 
 
+TELLS_RANK = frozenset(name for names in _LAUNCHERS.values() for one in names[:2] for name in one.split())
+"""The variables by which launchers tell a process its rank."""
+
+
 def identity(env: Mapping[str, str]) -> Identity:
     """Read rank and sizes as whichever launcher set them; a value that is no number counts as unset."""
     for launcher, names in _LAUNCHERS.items():
