@@ -303,6 +303,19 @@ def test_a_run_that_is_shorter_than_another_window_is_left_out_and_named(
     assert len(analysis.rounds) == (3 if window[1] > 17 else 4)
 
 
+def test_what_is_told_of_runs_without_steps_is_told_once_with_the_log_that_has_the_output(tmp_path: Path) -> None:
+    cause = Cause("no_steps_found", "no step times in stdout.log: give x\n  stdout.log begins:\n    | epoch 0")
+    loaded = on_disk(tmp_path, CONFIG, 0.001, failed={"a": {1}, "b": {1}}, cause=cause)
+    for path in loaded.sweep_dir.path.glob("runs/00*"):
+        (path / "stderr.log").write_text("interlace rank: unpinned\n")
+        (path / "stdout.log").write_text("epoch 0 done in 12 s, lr 0.1, loss 3.2\n")
+
+    first, second = load(loaded.sweep_dir.path).analysis.troubles
+
+    assert (first.message, second.message) == (cause.message, "no step times in stdout.log: give x")
+    assert {one.log.rpartition("/")[2] for one in (first, second)} == {"stdout.log"}
+
+
 def test_what_is_odd_about_another_window_is_said(tmp_path: Path) -> None:
     path = on_disk(tmp_path, CONFIG, 0.001).sweep_dir.path
 

@@ -23,6 +23,18 @@ class ReadError(InterlaceError):
     """A log or a sweep folder could not be understood."""
 
 
+class NoStepsError(ReadError):
+    """A log could be read, and no step times stand in it.
+
+    `what` is that in one phrase, `hints` what is known of such a log, `shown` its first lines: none where nothing was
+    written. The error's own text has all of it, and the path, for who reads one log.
+    """
+
+    def __init__(self, text: str, what: str, hints: tuple[str, ...] = (), shown: tuple[str, ...] = ()) -> None:
+        super().__init__(text)
+        self.what, self.hints, self.shown = what, hints, shown
+
+
 class LaunchError(InterlaceError):
     """A run could not be started at all (its program is missing, say)."""
 

@@ -288,7 +288,50 @@ def test_a_log_without_steps_fails_the_run_and_shows_what_was_there(tmp_path: Pa
     assert record.status == "failed"
     assert record.cause is not None
     assert record.cause.code == "no_steps_found"
-    assert "loss=0.5 lr=0.4" in record.cause.message
+    assert record.cause.message == (
+        "no step times in stdout.log: give measure.pattern='...(?P<step_s>[0-9.]+)' or measure.reader=NAME, or three "
+        "lines in the trainer (docs/recorder.md)\n  stdout.log begins:\n    | loss=0.5 lr=0.4\n  No run has to be made "
+        "again for a pattern: `interlace steps LOG pattern=...` tries it on a log, and `interlace compare` reads the "
+        "logs of several runs with it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "measure", "message"),
+    [
+        (
+            "true",
+            {},
+            "the trainer wrote nothing into stderr.log and stdout.log; where it writes to a file, name that: ",
+        ),
+        (
+            "sh -c 'echo a >&2; yes b | head -n 99'",
+            {},
+            "no step times in stdout.log or stderr.log: give measure.pattern=",
+        ),
+        (
+            "echo took 3",
+            {"pattern": "in (?P<step_s>.)"},
+            "no step times in stdout.log by measure.pattern=in (?P<step_s",
+        ),
+        (
+            "echo took 3",
+            {"reader": "megatron"},
+            "no step times in stdout.log by measure.reader=megatron: give measure.",
+        ),
+        ("true", {"log": "gone.jsonl"}, "gone.jsonl: there is no such file; check the path"),
+    ],
+    ids=["silent", "both streams", "a pattern", "a reader", "no such log"],
+)
+def test_a_run_without_steps_says_first_what_to_do(
+    tmp_path: Path, command: str, measure: dict[str, str], message: str
+) -> None:
+    record = measured(tmp_path, command, measure=MeasureConfig(window=[2, 5], **measure))  # type: ignore[arg-type]
+
+    assert record.cause is not None
+    assert record.cause.code == "no_steps_found"
+    assert message in record.cause.message.splitlines()[0]
+    assert "interlace, lerobot" not in record.cause.message
 
 
 def test_a_users_pattern_reads_the_captured_output(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from interlace.analyse.counted import SHOWN_RUNS
@@ -39,8 +39,8 @@ class Trouble:
 
 
 def troubles(loaded: LoadedSweep) -> list[Trouble]:
-    """List the runs that are not ok and do not count."""
-    return [
+    """List the runs that are not ok and do not count; what is told below the same first line is told once."""
+    found = [
         Trouble(
             one.run.id,
             one.number,
@@ -51,6 +51,11 @@ def troubles(loaded: LoadedSweep) -> list[Trouble]:
         )
         for one in loaded.tries
         if one.record is not None and one.record.status != "ok" and one not in loaded.used
+    ]
+    first = [one.message.partition("\n")[0] for one in found]
+    return [
+        replace(one, message=line) if line in first[:place] else one
+        for place, (one, line) in enumerate(zip(found, first, strict=True))
     ]
 
 
@@ -71,8 +76,15 @@ def _evidence(path: Path, record: RunRecord) -> str:
     """Name the file that shows why a run is not ok."""
     if record.status == "disturbed":
         return "gate.json" if record.cause is not None and record.cause.code == "gate" else "record.json"
+    if record.cause is not None and record.cause.code == "no_steps_found":
+        return max(_outputs(path), key=lambda name: (path / name).stat().st_size, default="")
     there = f"nodes/{record.cause.node}/stderr.log" if record.cause is not None and record.cause.node else ""
     return next((name for name in (there, "stderr.log") if name and (path / name).is_file()), "")
+
+
+def _outputs(path: Path) -> list[str]:
+    """Name what a run wrote: its own log, its streams."""
+    return [one.name for pattern in ("log-*", "stdout.log", "stderr.log") for one in path.glob(pattern)]
 
 
 def step_notes(names: dict[str, str], counted: Sequence[Counted]) -> list[str]:

@@ -70,7 +70,9 @@ def _lanes(sweep_dir: SweepDir, *, as_json: bool) -> int:
 def _line(row: dict[str, Any]) -> str:
     from interlace.report.table import milliseconds  # noqa: PLC0415
 
-    detail = row.get("cause") or (milliseconds(row["median_s"]) + " a step" if row.get("median_s") else "")
+    detail = (row.get("cause") or "").partition("\n")[0] or (
+        milliseconds(row["median_s"]) + " a step" if row.get("median_s") else ""
+    )
     again = f" (attempt {row['attempts']})" if row["attempts"] > 1 else ""
     return f"{row['run']}  {row['status']}{again}  {detail}".rstrip()
 

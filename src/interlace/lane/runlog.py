@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from interlace import steplog
-from interlace.errors import InterlaceError
+from interlace.errors import InterlaceError, NoStepsError
 from interlace.lane.causes import TAIL_BYTES
 from interlace.steplog import registry
 
@@ -82,18 +82,47 @@ def find_steps(run_dir: Path, measure: MeasureConfig, log: Path | None = None) -
     """
     sources = step_sources(run_dir, log)
     found: list[Found] = []
-    failures: list[str] = []
+    failures: list[tuple[Path, InterlaceError]] = []
     for path in sources:
         try:
             found.append(Found(_from_one(steplog.read(path, measure.reader, measure.pattern, measure.unit)), path))
         except InterlaceError as error:
-            failures.append(f"{path.name}: {error}")
+            failures.append((path, error))
             continue
         if path.name == "steps":
             break
     if not found:
-        return Found(None, None, " | ".join(failures))
+        return Found(None, None, _why_not(failures, measure))
     return _together(found)
+
+
+def _why_not(failures: Sequence[tuple[Path, InterlaceError]], measure: MeasureConfig) -> str:
+    """Say in the first line what to do in a sweep, and below it how the longest of the logs begins."""
+    wrote = [(path, error) for path, error in failures if isinstance(error, NoStepsError) and error.shown]
+    if not wrote:
+        unlike = [str(error) for _, error in failures if not isinstance(error, NoStepsError)]
+        names = " and ".join(path.name for path, _ in failures)
+        return " | ".join(unlike) or (
+            f"the trainer wrote nothing into {names}; where it writes to a file, name that: measure.log={{run_dir}}/..."
+        )
+    wrote.sort(key=lambda one: one[0].stat().st_size, reverse=True)
+    path, error = wrote[0]
+    given = [f"measure.{key}={value}" for key, value in (("pattern", measure.pattern), ("reader", measure.reader))]
+    asked = next((text for text in given if not text.endswith(("=None", "=auto"))), None)
+    names = " or ".join(path.name for path, _ in wrote)
+    shown = (f"  | {line}" for line in error.shown)
+    first = f"no step times in {names}{f' by {asked}' if asked else ''}: {REMEDIES}"
+    return "\n  ".join([first, *error.hints, f"{path.name} begins:", *shown, WITHOUT_A_RUN])
+
+
+REMEDIES = (
+    "give measure.pattern='...(?P<step_s>[0-9.]+)' or measure.reader=NAME, or three lines in the trainer "
+    "(docs/recorder.md)"
+)
+WITHOUT_A_RUN = (
+    "No run has to be made again for a pattern: `interlace steps LOG pattern=...` tries it on a log, and "
+    "`interlace compare` reads the logs of several runs with it"
+)
 
 
 def _together(found: Sequence[Found]) -> Found:

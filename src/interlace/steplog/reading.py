@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interlace.errors import ReadError, UsageError
+from interlace.errors import NoStepsError, ReadError, UsageError
 from interlace.steplog import interlace_log, keyvalue, known, registry
 from interlace.steplog.assemble import assemble
 from interlace.steplog.events import Watched
@@ -66,7 +66,7 @@ def _chosen(path: Path, head: str, reader: str, options: Options) -> tuple[Reade
     if found is None:
         seen = keyvalue.without_unit(head)
         hint = f"`{seen}` states no unit: say reader=keyvalue unit=s (or ms)" if seen else None
-        raise ReadError(_nothing(path, head, "no reader recognises it", hint))
+        raise _nothing(path, head, "no reader recognises it", hint)
     return found
 
 
@@ -110,17 +110,17 @@ def _assembled(path: Path, head: str, reader: Reader, why: str, parsed: Parsed) 
     if log is not None:
         return log
     said = [*parsed.remarks.all_errors(), *parsed.remarks.notes]
-    raise ReadError(_nothing(path, head, f"no step with a usable time ({why})", *said[:3]))
+    raise _nothing(path, head, f"no step with a usable time ({why})", *said[:3])
 
 
-def _nothing(path: Path, head: str, what: str, *more: str | None) -> str:
+def _nothing(path: Path, head: str, what: str, *more: str | None) -> NoStepsError:
     said = [line for line in head.replace("\r", "\n").split("\n") if line.strip() and not line.startswith(OWN)]
     if not said:
-        return f"{path}: {what}: the trainer wrote nothing there"
-    shown = "".join(f"\n    | {shorten(line, 100)}" for line in said[:SHOWN_LINES])
-    extra = "".join(f"\n  {text}" for text in (known.text(head), *more) if text)
-    return (
-        f"{path}: {what}.{extra}\n  The log begins:{shown}\n"
-        f"  Say which reader= it is ({', '.join(registry.names()[1:])}), or give a"
-        " pattern='...(?P<step_s>[0-9.]+)'."
+        return NoStepsError(f"{path}: {what}: the trainer wrote nothing there", what)
+    shown = tuple(shorten(line, 100) for line in said[:SHOWN_LINES])
+    hints = tuple(text for text in (known.text(head), *more) if text)
+    lines = [f"{path}: {what}.", *hints, "The log begins:", *(f"  | {line}" for line in shown)]
+    lines.append(
+        f"Say which reader= it is ({', '.join(registry.names()[1:])}), or give a pattern='...(?P<step_s>[0-9.]+)'."
     )
+    return NoStepsError("\n  ".join(lines), what, hints, shown)

@@ -11,7 +11,7 @@ import re
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlace.errors import ReadError
+from interlace.errors import NoStepsError, ReadError
 from interlace.steplog.model import shorten
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def head_of(path: Path) -> bytes:
         why = getattr(error, "strerror", None) or error
         raise ReadError(f"{shorten(str(path))}: cannot be read ({why}); check the path") from error
     if not head.strip():
-        raise ReadError(f"{path} is empty: the trainer wrote nothing, or wrote to another file")
+        raise NoStepsError(f"{path} is empty: the trainer wrote nothing, or wrote to another file", "empty")
     return head
 
 
