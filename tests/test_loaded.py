@@ -17,7 +17,8 @@ from interlace.lanes import LaneJob, Lanes, Session, lane_dir, session_path, wri
 from interlace.loaded import load
 from interlace.loaded.sweep import AFTERWARDS
 from interlace.pool import pool
-from interlace.schema import Cause
+from interlace.records import write_record
+from interlace.schema import Cause, RunRecord
 from interlace.settings import RanksConfig, WorkloadConfig
 from interlace.sweepfile import write_sweep
 from tests.handmade import CONFIG, on_disk
@@ -314,6 +315,23 @@ def test_what_is_told_of_runs_without_steps_is_told_once_with_the_log_that_has_t
 
     assert (first.message, second.message) == (cause.message, "no step times in stdout.log: give x")
     assert {one.log.rpartition("/")[2] for one in (first, second)} == {"stdout.log"}
+
+
+def test_what_holds_of_all_runs_is_said_so_whatever_was_cut_and_counts_as_their_range(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    for place, one in enumerate(loaded.used):
+        assert one.record is not None
+        notes = ("no GPU samples: none", f"interleaved_lines: lines taken apart: {place + 3} in all")
+        write_record(one.path, replace(one.record, notes=notes))
+    run = loaded.used[2].run
+    again = loaded.sweep_dir.run(run.id, 2)
+    again.mkdir()
+    write_record(again, RunRecord(run, 2, "interrupted", 100.0, 0.0, None, Cause("cut", "cut")))
+
+    told = load(loaded.sweep_dir.path).analysis.notes
+
+    assert "no GPU samples: none (all runs)" in told
+    assert "interleaved_lines: lines taken apart: 3 to 10 each (all runs)" in told
 
 
 def test_what_is_odd_about_another_window_is_said(tmp_path: Path) -> None:

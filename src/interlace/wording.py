@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,32 @@ def sharing(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     for who, text in told:
         shared.setdefault(text, []).append(who)
     return shared
+
+
+_COUNTED = re.compile(r"(?P<kind>.*?)(?: \(lines? [^)]*\))?: (?P<count>\d+) in all")
+
+
+def sharing_kind(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Turn (who, text) pairs into text -> all who share it, as `sharing` does; counts that differ become a range.
+
+    Such a text ends in `: 13 in all`; the lines that it names before that are left out where it stands for several.
+    """
+    pairs = [(who, text, _COUNTED.fullmatch(text)) for who, text in told]
+    counts: dict[str, list[int]] = {}
+    for _, _, found in pairs:
+        if found:
+            counts.setdefault(found["kind"], []).append(int(found["count"]))
+    return sharing(
+        (who, (_ranged(found["kind"], counts[found["kind"]]) if found else None) or text) for who, text, found in pairs
+    )
+
+
+def _ranged(kind: str, counts: Sequence[int]) -> str | None:
+    """Word a count of several texts; None where there is one text, which says more by itself."""
+    least, most = min(counts), max(counts)
+    if len(counts) == 1:
+        return None
+    return f"{kind}: {least}{f' to {most}' if most > least else ''} each"
 
 
 def first_of(names: Sequence[str], shown: int) -> str:

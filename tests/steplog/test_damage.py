@@ -149,8 +149,8 @@ def test_what_was_put_together_is_said_with_its_line(read_text: ReadText) -> Non
 
     assert by_rank(log) == {0: [(1, 0.5), (2, 0.421)], 1: [(1, 0.51), (2, 0.41)]}
     assert log.notes == (
-        "interleaved_lines: 1 lines hold records of several ranks; they were taken apart",
-        "joined_records: 1 records were put together from two pieces that stood apart (lines 3)",
+        "interleaved_lines: lines that held records of several ranks, taken apart: 1 in all",
+        "joined_records: records put together from two pieces that stood apart (line 3): 1 in all",
     )
 
 
@@ -167,7 +167,7 @@ def test_an_object_that_another_has_parted_is_joined_and_said(read_text: ReadTex
                     '{"rank":1,"step":1,"step_s":0.41}\n2}\n')  # fmt: skip
 
     assert by_rank(log) == {0: [(1, 0.5), (2, 0.42)], 1: [(1, 0.41)]}
-    assert "joined_records: 1 objects were put together from two pieces that stood apart (lines 2)" in log.notes
+    assert "joined_records: objects put together from two pieces that stood apart (line 2): 1 in all" in log.notes
     assert log.errors == ()
 
 

@@ -10,7 +10,7 @@ from interlace.analyse.judged import confidence_of
 from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.files import read_json
 from interlace.records import TOO_SHORT
-from interlace.wording import first_of, sharing
+from interlace.wording import first_of, sharing, sharing_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,9 +119,15 @@ def plan_notes(loaded: LoadedSweep) -> list[str]:
 
 def run_notes(loaded: LoadedSweep) -> list[str]:
     """Say what the records note, once, with the runs it concerns."""
-    where = sharing((record.run.id, note) for record in loaded.records for note in record.notes)
-    total = len(loaded.records)
+    where = sharing_kind((record.run.id, note) for record in loaded.records for note in record.notes)
+    total = sum(map(_was_read, loaded.records))
     return [_noted(note, runs, total) for note, runs in where.items()]
+
+
+def _was_read(record: RunRecord) -> bool:
+    """Whether a run came so far that there can be notes on it."""
+    code = record.cause.code if record.cause is not None else ""
+    return record.status != "interrupted" and code not in ("gate", "old_log", "node_lost")
 
 
 def _noted(note: str, runs: Sequence[str], total: int) -> str:

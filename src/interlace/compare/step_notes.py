@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from interlace.stats.run import slow_steps
 from interlace.stats.warmup import check_warm_up
 from interlace.steplog.events import event_notes
-from interlace.wording import first_of, sharing
+from interlace.wording import first_of, sharing_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ MUCH_SHORTER = 0.5
 def log_notes(runs: Sequence[GivenRun], measured: Sequence[WindowStats]) -> list[str]:
     """Write notes on single logs (one line for all that share it), and on arms whose steps still settle."""
     series = [stats.inside for stats in measured]
-    said = sharing(
+    said = sharing_kind(
         (run.name, note)
         for run, stats, (step, step_s) in zip(runs, measured, series, strict=True)
         for note in [*stats.notes, *run.log.notes, *run.log.errors, *_own_notes(run, stats, step, step_s)]

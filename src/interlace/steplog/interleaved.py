@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from interlace.steplog.model import listed, shorten
+from interlace.steplog.model import in_lines, shorten
 from interlace.steplog.starts import Starts
 from interlace.steplog.text import Record
 
@@ -116,11 +116,12 @@ class _Knot:
             self._give_up(cut)
         yield from self._flush()
         if self._glued:
-            text = f"{self._glued} lines hold records of several ranks; they were taken apart"
+            text = f"lines that held records of several ranks, taken apart: {self._glued} in all"
             self._remarks.note("interleaved_lines", text)
         if self._joined_at:
-            text = f"{len(self._joined_at)} records were put together from two pieces that stood apart"
-            self._remarks.note("joined_records", f"{text} (lines {listed(self._joined_at)})")
+            where = in_lines(self._joined_at)
+            text = f"records put together from two pieces that stood apart ({where}): {len(self._joined_at)} in all"
+            self._remarks.note("joined_records", text)
 
     def _learnt(self) -> Iterator[Record]:
         """Read what was kept back while it was not known how records begin."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from interlace.steplog.facts import facts_in
 from interlace.steplog.fields import Rows, counted, flat, layout_of
 from interlace.steplog.interleaved import WAIT_RECORDS
-from interlace.steplog.model import Options, Parsed, Remarks, listed, shorten
+from interlace.steplog.model import Options, Parsed, Remarks, in_lines, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -82,7 +82,7 @@ class JsonlReader:
             _add(values, record, rows, remarks)
         broken.say()
         if glued:
-            remarks.note("interleaved_lines", f"{glued} lines hold several objects; all of them were read")
+            remarks.note("interleaved_lines", f"lines that held several objects, all of them read: {glued} in all")
         return rows.parsed()
 
     def counter(self, options: Options) -> Callable[[str], Iterable[tuple[int, int | None]]]:
@@ -163,8 +163,9 @@ class _Broken:
                 remarks.error("corrupt_line", record.line, record.text)
         remarks.sort_errors()
         if self._together:
-            text = f"{self._together} objects were put together from two pieces that stood apart"
-            remarks.note("joined_records", f"{text} (lines {listed(record.line for record, _ in self.joined)})")
+            where = in_lines(record.line for record, _ in self.joined)
+            text = f"objects put together from two pieces that stood apart ({where}): {self._together} in all"
+            remarks.note("joined_records", text)
 
 
 def _parted(text: str) -> tuple[str, list[Any]]:

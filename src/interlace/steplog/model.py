@@ -197,3 +197,9 @@ def listed(values: Iterable[int], limit: int = 8) -> str:
     if len(found) <= limit:
         return ", ".join(str(v) for v in found)
     return ", ".join(str(v) for v in found[: limit - 1]) + f" ... {found[-1]}"
+
+
+def in_lines(numbers: Iterable[int]) -> str:
+    """Return where something stands, as in `line 3` or `lines 3, 7 ... 94`."""
+    found = set(numbers)
+    return f"line{'s' * (len(found) > 1)} {listed(found)}"
