@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from interlace.steplog import slowest_rank
 from tests.steplog.series import codes, rows
 
@@ -38,6 +40,27 @@ def test_unlabelled_ranks_are_reduced_to_the_slowest(read_text: ReadText) -> Non
     assert rows(log) == [(1, 0.401), (2, 0.403), (3, 0.405), (4, 0.407)]
     assert codes(log.notes) == ["unlabelled_ranks"]
     assert log.attempts == 1
+
+
+def of_rank(*steps: int, ms: int | None = None) -> str:
+    return "".join(f"rank=0 step={step} step_ms={ms or 400 + n}\n" for n, step in enumerate(steps))
+
+
+@pytest.mark.parametrize("steps", [(1, 2, 1, 3, 2, 4, 3, 4), (1, 1, 2, 2, 3, 3, 4, 4)], ids=["apart", "in step"])
+def test_two_trainings_that_write_one_ranks_steps_at_once_are_no_resumed_run(
+    read_text: ReadText, steps: tuple[int, ...]
+) -> None:
+    log = read_text(of_rank(*steps))
+
+    assert (codes(log.notes), log.attempts) == (["several_at_once"], 1)
+    assert [step for step, _ in rows(log)] == [1, 2, 3, 4]
+
+
+def test_a_run_that_was_resumed_from_its_start_and_a_logger_that_says_all_twice_are_no_two_trainings(
+    read_text: ReadText,
+) -> None:
+    assert codes(read_text(of_rank(1, 2, 3, 4, 1, 2, 3, 4)).notes) == ["resumed"]
+    assert codes(read_text(of_rank(1, 1, 2, 2, 3, 3, 4, 4, ms=400)).notes) == ["duplicate_steps"]
 
 
 def test_a_counter_that_starts_again_each_epoch_is_no_resumed_run(read_text: ReadText) -> None:

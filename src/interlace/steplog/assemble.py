@@ -189,6 +189,13 @@ def _one_per_step(rows: list[Row], rank: int, remarks: Remarks) -> tuple[list[Ro
             f"each step is there {ranks} times and the log does not say whose: the slowest of them was taken",
         )
         return _slowest_rows(rows), 1
+    if (times := _unlabelled_ranks(rows, times_each)) and _differ(rows, times_each):
+        remarks.note(
+            "several_at_once",
+            f"each step of rank {rank} is there {times} times: several trainings wrote into this log at once, or it has"
+            " parts of steps; the last of them was taken",
+        )
+        return [row for _, row in sorted({_step(row): row for row in rows}.items())], 1
     return _latest(rows, f" of rank {rank}" if rank >= 0 else "", remarks)
 
 
@@ -202,6 +209,11 @@ def _unlabelled_ranks(rows: list[Row], times_each: Counter[int | None]) -> int:
         return 0
     turns_back = sum(_step(b) <= _step(a) for a, b in pairwise(rows))
     return usual if turns_back > len(times_each) * (usual - 1) / 2 else 0
+
+
+def _differ(rows: list[Row], times_each: Counter[int | None]) -> bool:
+    """Whether the times that one step has are mostly others: a logger that says everything twice repeats them."""
+    return 2 * len({(row.step, row.step_s) for row in rows}) > len(rows) + len(times_each)
 
 
 def _slowest_rows(rows: list[Row]) -> list[Row]:
