@@ -143,6 +143,17 @@ def test_ranks_of_another_launcher_below_a_rank_are_seen(tmp_path: Path, told: s
     assert world_below(proof.placements([])) == world
 
 
+@pytest.mark.parametrize(
+    ("below", "world"),
+    [((2, 2), 2), ((2, None), None), ((1, 1), None), ((), None)],
+    ids=["a launcher in the command", "a server beside one rank", "an engine of its own in each", "no rank"],
+)
+def test_only_ranks_below_each_of_ours_are_trainings_of_their_own(
+    below: tuple[int | None, ...], world: int | None
+) -> None:
+    assert world_below([rank_of(k, world_below=size) for k, size in enumerate(below)]) == world
+
+
 def test_a_rank_that_has_ended_is_told_as_not_read_back(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()

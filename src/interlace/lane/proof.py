@@ -121,9 +121,13 @@ def running(pid: int, step: int, proc: Path = Path("/proc")) -> Running:
 
 
 def world_below(placements: Iterable[Mapping[str, Any]]) -> int | None:
-    """Return the world size of the ranks that ranks of ours started themselves, the largest; None without any."""
-    found = [(rank.get("running") or {}).get("world_below") for rank in placements]
-    return max((size for size in found if size), default=None)
+    """Return the world size of the ranks that ranks of ours started themselves; None unless each of them did.
+
+    A launcher in the command is below every rank, and starts several; one rank alone, or a world of one, may be a
+    server or an evaluation beside the training.
+    """
+    found = [(rank.get("running") or {}).get("world_below") or 1 for rank in placements]
+    return max(found) if found and min(found) > 1 else None
 
 
 def _world_below(pid: int, proc: Path) -> int | None:
