@@ -79,7 +79,7 @@ def test_a_row_says_what_it_changed_by_commit_setting_or_variable(tmp_path: Path
     arms = (
         replace(a, sha="0" * 40, subject="first"),
         replace(b, sha="1" * 40, subject="second", overrides=("commit=b", "k=1")),
-        replace(c, sha="1" * 40, subject="second", overrides=("commit=b", "k=1", "j=2"), config=fast),
+        replace(c, sha="1" * 40, subject="second", overrides=("commit=b", "k=1", "j=2", "++env.FAST=1"), config=fast),
     )
 
     def changes(**config: object) -> list[str]:

@@ -6,12 +6,14 @@ Words (docs/words.md): arm, round, run, lane, sweep, window, step series.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from interlace.settings import Order, SweepConfig  # noqa: TC001 (msgspec reads these at run time)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 FORMAT_VERSION = 1
 """Version of every JSON file of a sweep. 1: first."""
@@ -119,6 +121,10 @@ class Sweep:
     def names(self) -> dict[str, str]:
         """Slug -> name of every arm."""
         return {arm.slug: arm.name for arm in self.arms}
+
+    def in_order(self, found: Sequence[tuple[str, T]]) -> list[tuple[str, T]]:
+        """Turn (slug, thing) pairs into (name, thing), in the order of the arms."""
+        return [(arm.name, thing) for arm in self.arms for slug, thing in found if slug == arm.slug]
 
     def arm(self, slug: str) -> Arm:
         """Return the arm of this slug."""

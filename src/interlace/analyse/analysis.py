@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from interlace.analyse.counted import all_counted
 from interlace.analyse.judged import compare_arms, confidence_of, statistics_frame
 from interlace.analyse.notes import Trouble, plan_notes, run_notes, step_notes, troubles, window_notes
+from interlace.arms import own_settings
 from interlace.compare import ArmSummary, Comparison, rejected, summarise_arm
 from interlace.compare.ladder import Ladder, climb
 from interlace.compare.pays import costs_of, payback
@@ -16,7 +17,6 @@ from interlace.compare.summary import per_second
 from interlace.errors import InterlaceError
 from interlace.placements import Placement, grouped, read_placements
 from interlace.records import is_finished
-from interlace.wording import variable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -93,13 +93,10 @@ def analyse(loaded: LoadedSweep) -> Analysis:
         drift=judged.drift.total if judged and judged.drift else None,
         interleaved=loaded.plan.order != "sequential",
         several_ranks=any(one.ranks > 1 for one in counted),
-        placements=_placements(loaded, counted),
+        placements=grouped(
+            loaded.sweep.in_order([(one.attempt.run.arm, read_placements(one.attempt)) for one in counted])
+        ),
     )
-
-
-def _placements(loaded: LoadedSweep, counted: Sequence[Counted]) -> tuple[Placement, ...]:
-    read = [(one.attempt.run.arm, read_placements(one.attempt)) for one in counted]
-    return grouped([(arm.name, ranks) for arm in loaded.sweep.arms for slug, ranks in read if slug == arm.slug])
 
 
 def _in_order(loaded: LoadedSweep, by_arm: Mapping[str, Comparison]) -> list[Arm]:
@@ -169,9 +166,8 @@ def _change(loaded: LoadedSweep, arm: Arm) -> str:
     ladder = config.cumulative or bool(config.commits)
     above = (arms[place - 1] if place else arm) if ladder else loaded.sweep.arm(loaded.sweep.baseline)
     own = [str(arm.subject)] if arm.sha and (above is arm or arm.sha != above.sha) else []
-    own += [text for text in arm.overrides if text not in above.overrides and not text.startswith("commit=")]
-    theirs = above.config.env.items()
-    return ", ".join([*own, *(variable(*item) for item in arm.config.env.items() if item not in theirs)])
+    theirs = own_settings(above)
+    return ", ".join([*own, *(text for text in own_settings(arm) if text not in theirs)])
 
 
 def _phases(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from interlace.report.table import Table, count, milliseconds
+from interlace.report.table import Table, count, milliseconds, shortened
 from interlace.trace.verdict import LIMITS, median
 
 if TYPE_CHECKING:
@@ -120,14 +120,8 @@ def _waiting(job: Diagnosis) -> str:
     met = job.meeting
     if met is None:
         return ""
-    last = f"rank {_rank(job, met.last)} last in {100 * met.last_share:.0f} %"
+    last = f"rank {job.number_of(met.last)} last in {100 * met.last_share:.0f} %"
     return f"{100 * met.wait_share:.0f} % of communication, {last}"
-
-
-def _rank(job: Diagnosis, position: int) -> int:
-    """Return a rank's number, or its position where the trace does not say it."""
-    rank = job.ranks[position].rank
-    return position if rank is None else rank
 
 
 def trace_lines(job: Diagnosis, *, named: bool, quote: str = "") -> list[str]:
@@ -142,12 +136,12 @@ def trace_lines(job: Diagnosis, *, named: bool, quote: str = "") -> list[str]:
     ]
     if job.meeting is not None:
         least = f"{_ms(job.meeting.transfer_ms)} a step when all ranks are there"
-        judged = f"rank {_rank(job, job.judged)}, which most collectives wait for, is the one judged"
+        judged = f"rank {job.number_of(job.judged)}, which most collectives wait for, is the one judged"
         lines.append(f"{prefix}communication takes {least}; {judged}")
     lines += [f"{prefix}sync: {quote}{site}{quote}: {times:g} a step" for site, times in _sites(job)]
     for name, each_ms, times in job.ranks[job.judged].longest:
         spent = f"{_ms(each_ms)} a step, {times / len(job.steps):.3g}x"
-        lines.append(f"{prefix}kernel: {quote}{_short(name)}{quote}: {spent}")
+        lines.append(f"{prefix}kernel: {quote}{shortened(name, SHOWN_NAME)}{quote}: {spent}")
     return [*lines, *(f"{prefix}note: {doubt}" for doubt in job.doubts)]
 
 
@@ -156,10 +150,6 @@ def _sites(job: Diagnosis) -> list[tuple[str, float]]:
     for step in job.steps:
         seen.update(step.sync_sites)
     return [(site, round(times / len(job.steps), 1)) for site, times in seen.most_common(SHOWN_SITES)]
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= SHOWN_NAME else f"{name[: SHOWN_NAME - 1]}\u2026"
 
 
 def limits_lines(jobs: Sequence[Diagnosis]) -> list[str]:

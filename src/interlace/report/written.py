@@ -95,7 +95,7 @@ def traces_markdown(jobs: Sequence[Diagnosis]) -> str:
 def _gpus(loaded: LoadedSweep) -> list[dict[str, Any]]:
     """Return what every GPU did under every arm, over the runs that count, without the burn-in."""
     counted = [(one.run.arm, one.record) for one in loaded.used if one.record is not None and one.run.round > 0]
-    return gpu_rows((arm.name, record) for arm in loaded.sweep.arms for slug, record in counted if slug == arm.slug)
+    return gpu_rows(loaded.sweep.in_order(counted))
 
 
 def _how(loaded: LoadedSweep) -> list[str]:

@@ -172,8 +172,9 @@ def _times(
     trace: Trace, window: tuple[float, float], launch: Ints, blocking_end: Floats
 ) -> tuple[float, float, dict[str, float]]:
     """Divide one window by what the GPU did and waited for; also its busy time and all communication. In ms."""
+    near = (trace.gpu[:, 0] < window[1]) & (trace.gpu[:, 1] > window[0])
     comm, compute, memory = (
-        spans.clip(spans.union(trace.gpu[chosen]), *window)
+        spans.clip(spans.union(trace.gpu[chosen & near]), *window)
         for chosen in (trace.comm, ~trace.comm & ~trace.copy, trace.copy)
     )
     busy = spans.union(np.concatenate((comm, compute, memory)))

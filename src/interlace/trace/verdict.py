@@ -38,6 +38,17 @@ class Limits:
 
 LIMITS = Limits()
 
+LEVERS = {
+    "data-bound": "more loader workers, persistent_workers, pin_memory, prefetch_factor",
+    "skew-bound": "look at the rank that comes last: its host, NUMA binding, its share of the data; not at the links",
+    "comm-bound": "fewer and larger collectives, bucket_cap_mb, overlap, broadcast_buffers=False",
+    "launch-bound": "compile with CUDA graphs, fused optimizer, fewer and larger operations",
+    "sync-bound": "keep losses and metrics on the device, read them every k steps",
+    "memcpy-bound": "pinned memory with non_blocking=True, copy ahead, build tensors on the device",
+    "device-wait": "dependencies between streams, launch latency of a graph",
+}
+"""What helps against each finding."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -75,6 +86,11 @@ class Diagnosis:
         """The complete steps of the judged rank."""
         return self.ranks[self.judged].steps
 
+    def number_of(self, position: int) -> int:
+        """Return a rank's number, or its position where its trace does not say it."""
+        rank = self.ranks[position].rank
+        return position if rank is None else rank
+
 
 def median(steps: Sequence[StepMetrics], of: Callable[[StepMetrics], float]) -> float:
     """Return the median of one number over steps."""
@@ -94,10 +110,9 @@ def diagnose(
 
 def each_rank(job: Diagnosis) -> list[Diagnosis]:
     """Judge every rank of a job."""
-    names = [index if one.rank is None else one.rank for index, one in enumerate(job.ranks)]
     return [
-        _judge(f"{job.name}, rank {name}", job.ranks, index, job.meeting, job.step_ms, LIMITS)
-        for index, name in enumerate(names)
+        _judge(f"{job.name}, rank {job.number_of(index)}", job.ranks, index, job.meeting, job.step_ms, LIMITS)
+        for index in range(len(job.ranks))
     ]
 
 
@@ -139,53 +154,31 @@ def _findings(
     late = share["idle_sync"] + share["idle_launch"]
     found = []
 
-    def add(kind: str, ceiling_ms: float, why: str, lever: str) -> None:
-        found.append(Finding(kind, ceiling_ms, why, lever))
+    def add(kind: str, part: str, why: str) -> None:
+        found.append(Finding(kind, parts[part], why, LEVERS[kind]))
 
     if max(share["idle_data"], waited) >= limits.data:
-        why = f"the host waits for the data loader for {100 * waited:.0f} % of its step"
-        add(
-            "data-bound",
-            parts["idle_data"],
-            why,
-            "more loader workers, persistent_workers, pin_memory, prefetch_factor",
-        )
+        add("data-bound", "idle_data", f"the host waits for the data loader for {100 * waited:.0f} % of its step")
     if share["exposed_comm"] >= limits.comm:
         if met is not None and met.wait_share >= limits.skew:
             why = f"{100 * met.wait_share:.0f} % of all communication is waiting for a rank that comes late"
-            lever = "look at the rank that comes last: its host, NUMA binding, its share of the data; not at the links"
-            add("skew-bound", parts["exposed_comm"], why, lever)
+            add("skew-bound", "exposed_comm", why)
         else:
             why = f"communication that no compute hides is {100 * share['exposed_comm']:.0f} % of the step"
-            add(
-                "comm-bound",
-                parts["exposed_comm"],
-                why,
-                "fewer and larger collectives, bucket_cap_mb, overlap, broadcast_buffers=False",
-            )
+            add("comm-bound", "exposed_comm", why)
     if share["idle_launch"] >= limits.launch and busy < limits.launch_busy:
         calls, mean_us = median(steps, lambda one: one.launches), median(steps, lambda one: one.mean_kernel_us)
         why = f"the GPU waits for the host to launch; {calls:,.0f} launch calls a step, kernels of {mean_us:.1f} us"
-        add(
-            "launch-bound",
-            parts["idle_launch"],
-            why,
-            "compile with CUDA graphs, fused optimizer, fewer and larger operations",
-        )
+        add("launch-bound", "idle_launch", why)
     if share["idle_sync"] >= limits.sync or (syncs > limits.syncs and late >= limits.launch):
         why = f"{syncs:.0f} times a step the host waits for the device, and the device then for the host"
-        add("sync-bound", parts["idle_sync"], why, "keep losses and metrics on the device, read them every k steps")
+        add("sync-bound", "idle_sync", why)
     if share["exposed_mem"] >= limits.memory:
         why = f"copies that nothing hides are {100 * share['exposed_mem']:.0f} % of the step"
-        add(
-            "memcpy-bound",
-            parts["exposed_mem"],
-            why,
-            "pinned memory with non_blocking=True, copy ahead, build tensors on the device",
-        )
+        add("memcpy-bound", "exposed_mem", why)
     if share["idle_device"] >= limits.device:
         why = f"work is queued and does not start for {100 * share['idle_device']:.0f} % of the step"
-        add("device-wait", parts["idle_device"], why, "dependencies between streams, launch latency of a graph")
+        add("device-wait", "idle_device", why)
     return found
 
 
