@@ -52,6 +52,14 @@ def test_idle_time_is_scaled_to_the_step_without_the_profiler(tmp_path: Path) ->
     assert "the profiler made the step 2.0 times as long" in found.doubts[0]
 
 
+def test_a_step_time_that_cannot_be_this_jobs_divides_nothing(tmp_path: Path) -> None:
+    found = verdict(busy(900), tmp_path, step_ms=6.0)
+
+    assert sum(found.parts_ms.values()) == pytest.approx(1.0)
+    assert found.verdict == "compute-bound"
+    assert "shorter than without the profiler (1 ms, 6 ms): not the same job" in found.doubts[0]
+
+
 def test_waiting_for_data_for_syncs_for_copies_and_for_the_device_have_names(tmp_path: Path) -> None:
     data, sync, copy, device = busy(800), busy(700), busy(850), busy(500)
     for number in range(3):

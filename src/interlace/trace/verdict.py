@@ -33,6 +33,7 @@ class Limits:
     device: float = 0.20
     compute: float = 0.80
     slowdown: float = 1.5
+    speedup: float = 1.2
     kernels_cv: float = 0.10
 
 
@@ -121,7 +122,8 @@ def _judge(
 ) -> Diagnosis:
     steps = ranks[judged].steps
     profiled_ms = median(steps, lambda one: one.window_ms)
-    parts = _parts(steps, step_ms or profiled_ms)
+    foreign = step_ms is not None and step_ms > limits.speedup * profiled_ms
+    parts = _parts(steps, profiled_ms if step_ms is None or foreign else step_ms)
     whole = sum(parts.values())
     busy = min(1.0, median(steps, lambda one: one.busy_ms) / whole) if whole > 0 else 0.0
     works = any(one.kernels for one in steps)
@@ -205,6 +207,9 @@ def _of_profiler(step_ms: float | None, profiled_ms: float, limits: Limits) -> l
         return [
             "the step time without the profiler is not known: shares are of the profiled step, whose host is slower"
         ]
+    if step_ms > limits.speedup * profiled_ms:
+        shorter = f"the step as profiled is shorter than without the profiler ({profiled_ms:.4g} ms, {step_ms:.4g} ms)"
+        return [f"{shorter}: not the same job or not its usual steps; shares are of the profiled step"]
     if profiled_ms <= limits.slowdown * step_ms:
         return []
     longer = f"the profiler made the step {profiled_ms / step_ms:.1f} times as long"
