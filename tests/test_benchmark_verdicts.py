@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from benchmarks.verdicts.rules import Calls
     from numpy.typing import ArrayLike
 
+pytestmark = pytest.mark.costly
+
 ROOT = Path(__file__).parents[1]
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from interlace.schema import Request
     from interlace.settings import SweepConfig
 
+pytestmark = pytest.mark.costly
+
 
 def composed(*arguments: str) -> SweepConfig:
     """Compose the first arm that these shell arguments ask for."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from interlace.extend import extended, stopped_because
 from interlace.plan import add_round
 from interlace.schema import Cause
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
     from interlace.loaded import LoadedSweep
     from interlace.schema import Plan
+
+pytestmark = pytest.mark.costly
 
 
 def added(loaded: LoadedSweep) -> list[tuple[int, int | None]]:

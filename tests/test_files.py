@@ -22,6 +22,8 @@ from interlace.files import (
 )
 from interlace.schema import Plan
 
+pytestmark = pytest.mark.costly
+
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

@@ -26,6 +26,8 @@ from tests.handmade import CONFIG, on_disk
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.costly
+
 TOO_LATE = Cause("incomplete", "the window ends later")
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+pytestmark = pytest.mark.costly
+
 
 def begun(tmp_path: Path, code: str) -> process.Child:
     env = {**os.environ, process.MARKER: str(tmp_path)}

@@ -18,6 +18,8 @@ from tests.test_config import composed, refusal
 if TYPE_CHECKING:
     from interlace.settings import SweepConfig
 
+pytestmark = pytest.mark.costly
+
 RUN_DIR = Path("/out/runs/001-r1-a")
 
 

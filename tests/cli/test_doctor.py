@@ -24,6 +24,8 @@ from tests.monitor.conftest import BANNER, GPUS_CSV, SAMPLES_CSV
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.costly
+
 # ---------------------------------------------------------------- this machine
 
 

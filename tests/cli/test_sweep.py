@@ -19,7 +19,7 @@ from tests.conftest import interlace
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.usefixtures("clean_env")
+pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("clean_env")]
 
 QUICK = [
     "launchers=plain",

@@ -34,7 +34,7 @@ from interlace.schema import Arm, Cause, GpuSeen, Plan, RunRecord, Sweep
 from interlace.settings import GateConfig, MeasureConfig, MonitorConfig, RanksConfig, SweepConfig, WorkloadConfig
 from interlace.sweepfile import read_sweep, write_sweep
 
-pytestmark = pytest.mark.usefixtures("clean_env")
+pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("clean_env")]
 
 
 def config(command: str, **more: object) -> SweepConfig:

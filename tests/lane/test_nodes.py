@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from interlace.lane.nodes.node import Node
 
-pytestmark = pytest.mark.usefixtures("clean_env")
+pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("clean_env")]
 
 
 def command(name: str = "n1", **environ: str) -> AgentCommand:

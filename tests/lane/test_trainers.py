@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from interlace.schema import RunRecord
 
-pytestmark = pytest.mark.usefixtures("clean_env")
+pytestmark = [pytest.mark.costly, pytest.mark.usefixtures("clean_env")]
 
 LEROBOT = """
 import os, sys, time

@@ -13,6 +13,8 @@ from interlace.lane.watch import Limits
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.costly
+
 LONG = Limits(timeout_s=60.0, stall_s=60.0, grace_s=60.0, steps=None)
 
 

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from interlace.monitor.readings import GpuSource
 
+pytestmark = pytest.mark.costly
+
 A = "GPU-aaaaaaaa-0000-0000-0000-000000000001"
 B = "GPU-bbbbbbbb-0000-0000-0000-000000000002"
 UNKNOWN = dict.fromkeys(SAMPLED, "[N/A]")

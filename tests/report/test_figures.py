@@ -15,6 +15,8 @@ from tests.handmade import CONFIG, on_disk
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.costly
+
 
 def test_every_run_stands_beside_the_mean_of_its_arm(tmp_path: Path) -> None:
     points = drift_points(on_disk(tmp_path, CONFIG, 0.01, {"b": {2}}))

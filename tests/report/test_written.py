@@ -5,6 +5,8 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import pytest
+
 from interlace.files import write_json
 from interlace.loaded import load
 from interlace.records import write_record
@@ -14,6 +16,8 @@ from tests.handmade import CONFIG, on_disk
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+pytestmark = pytest.mark.costly
 
 
 def test_every_form_of_the_report_is_written(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ from interlace.trace.metrics import RankMetrics, measure
 from interlace.trace.verdict import diagnose
 
 TRACES = Path(__file__).parents[2].parent / "shared" / "traces"
-pytestmark = pytest.mark.skipif(not TRACES.is_dir(), reason="the shared folder with real traces is not here")
+pytestmark = [
+    pytest.mark.costly,
+    pytest.mark.skipif(not TRACES.is_dir(), reason="the shared folder with real traces is not here"),
+]
 TRUTH: dict[str, dict[str, Any]] = (
     json.loads((TRACES / "ground_truth.json").read_text()) if (TRACES / "ground_truth.json").is_file() else {}
 )

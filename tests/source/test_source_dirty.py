@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tests.source.conftest import Repo
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.mark.parametrize(
     ("line", "expected"),

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from tests.source.conftest import Repo
 
+pytestmark = pytest.mark.costly
+
 
 def add(repo: Repo, cache: Path, revision: str = "HEAD") -> Path:
     return add_worktree(repo.path, resolve_commit(repo.path, revision), cache)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from tests.source.conftest import Repo
 
+pytestmark = pytest.mark.costly
+
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n"
 
 

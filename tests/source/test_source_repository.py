@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tests.source.conftest import Repo
 
+pytestmark = pytest.mark.costly
+
 
 def refused(repo: Path, revision: str) -> str:
     with pytest.raises(SourceError) as caught:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.source.conftest import Repo
 
+pytestmark = pytest.mark.costly
+
 
 @pytest.fixture
 def worktree(repo: Repo, cache: Path) -> Path:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tests.source.conftest import Repo
 
+pytestmark = pytest.mark.costly
+
 SHA = "0123456789012345678901234567890123456789"
 
 

@@ -59,6 +59,7 @@ def test_a_clear_effect_is_called_with_its_numbers() -> None:
 
 @settings(max_examples=30)
 @given(matrices(4, 2))
+@pytest.mark.costly
 def test_swapping_the_arms_inverts_the_ratio(values: list[list[float]]) -> None:
     runs = table(values)
     (forth,), (back,) = compare(runs, "A").candidates, compare(runs, "B").candidates
@@ -75,6 +76,7 @@ def test_swapping_the_arms_inverts_the_ratio(values: list[list[float]]) -> None:
 
 @settings(max_examples=30)
 @given(matrices(3, 3), st.floats(1e-3, 1e3))
+@pytest.mark.costly
 def test_scaling_all_times_changes_nothing(values: list[list[float]], scale: float) -> None:
     one, other = compare(table(values), "A"), compare(table(np.asarray(values) * scale), "A")
 
@@ -87,6 +89,7 @@ def test_scaling_all_times_changes_nothing(values: list[list[float]], scale: flo
 
 @settings(max_examples=30)
 @given(matrices(4, 3), st.permutations(range(4)))
+@pytest.mark.costly
 def test_a_permutation_of_rounds_changes_nothing_but_drift(values: list[list[float]], turn: list[int]) -> None:
     one, other = compare(table(values), "A"), compare(table([values[i] for i in turn]), "A")
 

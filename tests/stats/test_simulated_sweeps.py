@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+pytestmark = pytest.mark.costly
+
 TRIALS = 6000
 SIGMA = 0.01
 

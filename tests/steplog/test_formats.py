@@ -54,6 +54,7 @@ def test_it_is_recognised_below_other_output_and_behind_a_rank_prefix(read_text:
 
 
 @every_format
+@pytest.mark.costly
 def test_a_record_cut_anywhere_gives_its_time_or_none(read_text: ReadText, name: str) -> None:
     sample = SAMPLES[name]
     first, cut, last = sample.steps(3)
@@ -89,6 +90,7 @@ def test_a_record_that_is_unlike_the_others_counts_where_nothing_is_torn(read_te
 
 
 @every_format
+@pytest.mark.costly
 def test_a_line_of_another_rank_in_the_middle_of_one_gives_right_times_or_none(read_text: ReadText, name: str) -> None:
     sample = SAMPLES[name]
     first, second, third = sample.steps(3)
