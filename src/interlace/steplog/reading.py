@@ -11,6 +11,7 @@ from interlace.errors import NoStepsError, ReadError, UsageError
 from interlace.steplog import interlace_log, keyvalue, known, registry
 from interlace.steplog.assemble import assemble
 from interlace.steplog.events import Watched
+from interlace.steplog.labelled import label_in, relabel, relabelled
 from interlace.steplog.model import PER_SECOND, FileReader, Options, Parsed, StepLog, Unit, shorten
 from interlace.steplog.pattern import compiled
 from interlace.steplog.text import CHUNK_BYTES, head_of, no_text, records_of, text_of
@@ -47,8 +48,9 @@ def read(path: str | Path, reader: str = "auto", pattern: str | None = None, uni
     if what := no_text(data):
         raise ReadError(f"{path} is {what}")
     head = text_of(data)
-    chosen, why = _chosen(path, head, reader, options)
-    watched = Watched(records_of(path))
+    label = label_in(head) if pattern is None else None
+    chosen, why = _chosen(path, head if label is None else relabel(head, label), reader, options)
+    watched = Watched(relabelled(records_of(path), label))
     parsed = chosen.parse(watched, options)
     return _assembled(path, head, chosen, why, replace(parsed, rows=watched.marked(parsed.rows)))
 
