@@ -16,6 +16,7 @@ import pandas as pd
 from interlace.steplog.gaps import kind_of, note_gaps, note_kind
 from interlace.steplog.model import MAX_EXTRA_COLUMNS, Parsed, Remarks, Row, StepLog, listed
 from interlace.steplog.sequence import in_order
+from interlace.steplog.validation import without_validation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,7 +30,7 @@ def assemble(parsed: Parsed, reader: str, why: str, facts: Mapping[str, str] | N
     """Turn what a reader found into a step log; None when no row has a usable time."""
     remarks = parsed.remarks
     _note_non_finite_extras(parsed.rows, remarks)
-    ordered = sorted(parsed.rows, key=lambda row: row.line)
+    ordered = without_validation(sorted(parsed.rows, key=lambda row: row.line), remarks)
     ordered = _without_epochs(ordered, remarks)
     ordered = in_order(ordered, _by_rank(ordered), remarks)
     rows = _numbered(_usable(_from_clock(ordered, remarks), remarks), remarks)

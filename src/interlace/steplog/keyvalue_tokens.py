@@ -42,7 +42,7 @@ VALUE = re.compile(
 _SPACED = re.compile(r"\d{1,3}(?: \d{3})+\S*|\S+ ?[\x00-\x08\x0e-\x1f\x7f\ufffd]\S*")
 NO_VALUE = re.compile(r"(?:n/?a|none|null|-+|\?+)(?![\w.])", re.IGNORECASE)
 _PAIR = re.compile(
-    rf"(?<![\w./])(?P<key>[A-Za-z_]\w*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
+    rf"(?<![\w./])(?P<key>[A-Za-z_]\w*(?:/\w+)*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
     re.IGNORECASE,
 )
 _EPOCH = re.compile(r"(?<![\w./])epoch\s*[:=\[\s]\s*[\[(]?\s*(\d+)(?![\w.])", re.IGNORECASE)
