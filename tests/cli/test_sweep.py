@@ -377,6 +377,20 @@ def test_a_plan_shows_a_variable_of_an_arm_once_and_in_its_command(
     assert commands[3].startswith("    env -u LOAD_MS ")
 
 
+def test_a_plans_command_has_the_threads_that_an_arm_sets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert (
+        main(["plan", "workload=command", "workload.command=x", "launchers=plain", "ranks.omp_num_threads=8,null"]) == 0
+    )
+
+    eight, unset = [line for line in capsys.readouterr().out.splitlines() if line.endswith(" -- x")]
+    assert eight.startswith("    env OMP_NUM_THREADS=8 ")
+    assert "OMP_NUM_THREADS" not in unset
+
+
 @pytest.mark.parametrize(
     "several", ["workload.batch_size=8,16", "commit=v0,480279de3", "env.A=1,2", "commits=v0..HEAD", "sweeps=screen"]
 )

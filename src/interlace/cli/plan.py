@@ -112,7 +112,8 @@ def _commands(sweep: Sweep, plan: Plan) -> list[str]:
 
 def _environment(arm: Arm, launch: Launch) -> list[str]:
     """Return, as arguments of env(1), the variables that the configuration sets or takes away."""
-    own = {name: launch.env[name] for name in {**arm.config.workload.env, **arm.config.env}}
+    threads = {} if arm.config.ranks.omp_num_threads is None else {"OMP_NUM_THREADS": None}
+    own = {name: launch.env[name] for name in {**threads, **arm.config.workload.env, **arm.config.env}}
     removed = [word for name, value in own.items() if value is None for word in ("-u", name)]
     words = [*removed, *(f"{name}={value}" for name, value in own.items() if value is not None)]
     return ["env", *words] if words else []
