@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlace.errors import UsageError
 from interlace.loaded import load
 from interlace.trace.columns import read_trace
 from interlace.trace.metrics import measure
-from interlace.trace.verdict import Diagnosis, diagnose
+from interlace.trace.verdict import diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from interlace.loaded import LoadedSweep
     from interlace.trace.metrics import RankMetrics
+    from interlace.trace.verdict import Diagnosis
 
 ENDINGS = (".json", ".json.gz")
 MS_PER_S = 1000.0
@@ -24,7 +25,7 @@ MS_PER_S = 1000.0
 
 @dataclass(frozen=True)
 class Job:
-    """The traces of one job, a file for each rank; `step_ms` is its step time without the profiler, where known."""
+    """The traces of an arm's run, a file for each rank; `step_ms` is its step time without the profiler, if known."""
 
     name: str
     files: tuple[Path, ...]
@@ -32,19 +33,58 @@ class Job:
 
 
 def diagnosed(job: Job) -> list[Diagnosis]:
-    """Read and judge a job's traces: together where each is of another rank, else each by itself."""
-    ranks = [measure(read_trace(path)) for path in job.files]
+    """Read and judge an arm's traces: together where each is of another rank, else apart."""
+    parts = _parted(job.name, job.files)
+    names = [part.name if len(parts) == 1 else f"{job.name}, {part.name}" for part in parts]
+    return [_judged(name, part, job.step_ms) for name, part in zip(names, parts, strict=True)]
+
+
+def diagnosed_files(paths: Sequence[Path], steps_ms: Sequence[float]) -> list[Diagnosis]:
+    """Read and judge the traces of one job, or of several where a rank comes twice: one a folder, else one a file.
+
+    `steps_ms` are their step times without the profiler, in their order; none: not known. Raises UsageError where
+    there are fewer or more of them than jobs, and for what is no trace.
+    """
+    parts = _parted(paths[0].name if len(paths) == 1 else "traces", _files(paths))
+    if steps_ms and len(steps_ms) != len(parts):
+        names = ", ".join(part.name for part in parts)
+        given = ",".join(f"{one:g}" for one in steps_ms)
+        raise UsageError(f"--step-ms {given}: there are {len(parts)} jobs ({names}); give a number for each, in order")
+    times: Sequence[float | None] = steps_ms or [None] * len(parts)
+    return [_judged(part.name, part, time) for part, time in zip(parts, times, strict=True)]
+
+
+class _Part(NamedTuple):
+    name: str
+    ranks: list[RankMetrics]
+
+
+def _judged(name: str, part: _Part, step_ms: float | None) -> Diagnosis:
+    return diagnose(name, sorted(part.ranks, key=lambda one: -1 if one.rank is None else one.rank), step_ms)
+
+
+def _parted(name: str, files: Sequence[Path]) -> list[_Part]:
+    """Read the files and part them into jobs, in none of which a rank comes twice."""
+    ranks = [measure(read_trace(path)) for path in files]
+    if _differ(ranks):
+        return [_Part(name, ranks)]
+    folders: dict[Path, list[RankMetrics]] = {}
+    for path, one in zip(files, ranks, strict=True):
+        folders.setdefault(path.parent, []).append(one)
+    if len(folders) > 1 and all(map(_differ, folders.values())):
+        return [_Part(name, group) for name, group in zip(_names(list(folders)), folders.values(), strict=True)]
+    return [_Part(name, [one]) for name, one in zip(_names(files), ranks, strict=True)]
+
+
+def _differ(ranks: Sequence[RankMetrics]) -> bool:
     numbers = [one.rank for one in ranks if one.rank is not None]
-    if len(set(numbers)) == len(numbers):
-        return [diagnose(job.name, sorted(ranks, key=_rank), job.step_ms)]
-    names = [path.name for path in job.files]
-    if len(set(names)) < len(names):
-        names = [str(path) for path in job.files]
-    return [diagnose(name, [one], job.step_ms) for name, one in zip(names, ranks, strict=True)]
+    return len(set(numbers)) == len(numbers)
 
 
-def _rank(one: RankMetrics) -> int:
-    return -1 if one.rank is None else one.rank
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Return the last part of each path, or all of it where that is not enough to tell them apart."""
+    names = [path.name for path in paths]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]
 
 
 def jobs_in_sweep(directory: Path) -> list[Job]:
@@ -69,8 +109,8 @@ def _how(loaded: LoadedSweep) -> str:
     return "let the trainer export them to $INTERLACE_RUN_DIR/traces (docs/traces.md)"
 
 
-def jobs_given(paths: Sequence[Path], step_ms: float | None) -> list[Job]:
-    """Make one job of the files given, or of all traces in a folder. Raises UsageError for what is no trace."""
+def _files(paths: Sequence[Path]) -> list[Path]:
+    """List the files given and all traces in the folders given. Raises UsageError for what is neither."""
     files: list[Path] = []
     for path in paths:
         found = trace_files(path) if path.is_dir() else (path,) if path.is_file() else ()
@@ -78,8 +118,7 @@ def jobs_given(paths: Sequence[Path], step_ms: float | None) -> list[Job]:
             what = "holds no *.json or *.json.gz" if path.is_dir() else "is neither a file nor a folder"
             raise UsageError(f"{path} {what}; give the traces of one job, a folder of them, or a sweep's folder")
         files += found
-    name = paths[0].name if len(paths) == 1 else "traces"
-    return [Job(name, tuple(files), step_ms)]
+    return files
 
 
 def trace_files(folder: Path) -> tuple[Path, ...]:

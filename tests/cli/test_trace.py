@@ -58,7 +58,30 @@ def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path, capsy
 
     assert main(["trace", *files, "--json"]) == 0
 
-    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == files
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == ["base", "new"]
+
+
+def test_two_folders_with_the_same_ranks_are_two_jobs_with_a_step_time_each(tmp_path: Path, capsys: Output) -> None:
+    for arm in ("before", "after"):
+        for rank in (0, 1):
+            plain(rank, world=2).written(tmp_path / arm / f"rank-{rank}.json.gz")
+    folders = [str(tmp_path / "before"), str(tmp_path / "after")]
+
+    assert main(["trace", *folders, "--step-ms", "0.9,0.8", "--json"]) == 0
+    jobs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(job["name"], job["step_ms"], len(job["ranks"])) for job in jobs] == [("before", 0.9, 2), ("after", 0.8, 2)]
+
+    assert main(["trace", *folders, "--step-ms", "0.9"]) == 2
+    assert "--step-ms 0.9: there are 2 jobs (before, after); give a number for each" in capsys.readouterr().err
+
+
+def test_a_folder_for_each_rank_is_one_job(tmp_path: Path, capsys: Output) -> None:
+    folders = [str(plain(rank, world=2).written(tmp_path / f"rank{rank}" / "trace.json").parent) for rank in (0, 1)]
+
+    assert main(["trace", *folders, "--step-ms", "0.9", "--json"]) == 0
+
+    (job,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [rank["rank"] for rank in job["ranks"]] == [0, 1]
 
 
 def test_the_arms_of_a_sweep_are_columns_with_their_own_step_times(tmp_path: Path, capsys: Output) -> None:
@@ -106,5 +129,6 @@ def test_what_cannot_be_read_is_told_and_costs_two(tmp_path: Path, capsys: Outpu
         assert why in capsys.readouterr().err
     assert main(["trace", str(loaded.sweep_dir.path), "--step-ms", "3"]) == 2
     assert "a sweep knows the step times of its arms" in capsys.readouterr().err
-    assert main(["trace", str(tmp_path / "x.json"), "--step-ms", "0"]) == 2
-    assert "--step-ms 0.0: give milliseconds, more than 0" in capsys.readouterr().err
+    for bad in ("0", "nan", "1,x", ""):
+        assert main(["trace", str(tmp_path / "x.json"), "--step-ms", bad]) == 2
+        assert f"{bad}: give milliseconds, more than 0" in capsys.readouterr().err

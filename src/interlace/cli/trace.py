@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +23,12 @@ def run(argv: list[str]) -> int:
     )
     parser.add_argument(
         "path", metavar="FILE|DIR", type=Path, nargs="+",
-        help="traces of the ranks of one job (*.json, *.json.gz), a folder of them, or the folder of a sweep",
+        help="traces of the ranks of one job (*.json, *.json.gz), a folder of them a job, or the folder of a sweep",
     )  # fmt: skip
-    parser.add_argument("--step-ms", type=float, metavar="MS", help="the job's step time without the profiler")
+    parser.add_argument(
+        "--step-ms", type=_milliseconds, default=(), metavar="MS[,MS...]",
+        help="the job's step time without the profiler; of several jobs, one for each",
+    )  # fmt: skip
     parser.add_argument(
         "--per-rank", action="store_true", help="a column for each rank instead of the one that bounds the job"
     )
@@ -32,15 +37,15 @@ def run(argv: list[str]) -> int:
     from interlace.errors import UsageError  # noqa: PLC0415 (--help stays light)
     from interlace.files import as_json_text  # noqa: PLC0415
     from interlace.report.trace_table import as_json  # noqa: PLC0415
-    from interlace.traced import diagnosed, jobs_given, jobs_in_sweep  # noqa: PLC0415
+    from interlace.traced import diagnosed, diagnosed_files, jobs_in_sweep  # noqa: PLC0415
 
     of_sweep = len(arguments.path) == 1 and (arguments.path[0] / "sweep.yaml").is_file()
-    if of_sweep and arguments.step_ms is not None:
+    if of_sweep and arguments.step_ms:
         raise UsageError("--step-ms: a sweep knows the step times of its arms; leave it out")
-    if arguments.step_ms is not None and not arguments.step_ms > 0:
-        raise UsageError(f"--step-ms {arguments.step_ms}: give milliseconds, more than 0")
-    jobs = jobs_in_sweep(arguments.path[0]) if of_sweep else jobs_given(arguments.path, arguments.step_ms)
-    found = [one for job in jobs for one in diagnosed(job)]
+    if of_sweep:
+        found = [one for job in jobs_in_sweep(arguments.path[0]) for one in diagnosed(job)]
+    else:
+        found = diagnosed_files(arguments.path, arguments.step_ms)
     if arguments.json:
         sys.stdout.writelines(as_json_text(as_json(one), indent=0) for one in found)
         return 0
@@ -48,6 +53,16 @@ def run(argv: list[str]) -> int:
     if of_sweep:
         _keep(found, arguments.path[0])
     return 0
+
+
+def _milliseconds(text: str) -> tuple[float, ...]:
+    try:
+        values = tuple(map(float, text.split(",")))
+    except ValueError:
+        values = ()
+    if not values or not all(0 < value < math.inf for value in values):
+        raise ArgumentTypeError(f"{text}: give milliseconds, more than 0")
+    return values
 
 
 def _show(found: Sequence[Diagnosis], *, per_rank: bool) -> None:
