@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from interlace.errors import ReadError
 from tests.steplog.series import by_rank, rows
 
 if TYPE_CHECKING:
@@ -44,24 +45,59 @@ def test_a_launchers_labels_are_ranks(read_text: ReadText, label: Callable[[int,
     log = read_text("srun: job 7 queued\n" + log_of(label, range(12)))
 
     assert sorted(by_rank(log)) == list(range(12))
+    assert not [note for note in log.notes if note.startswith("rank_unknown")]
     assert by_rank(log)[SLOW] == [(step, 0.5) for step in range(1, 7)]
     assert by_rank(log)[0] == [(step, 0.4) for step in range(1, 7)]
 
 
+def steps_of(numbers: Sequence[int], label: Callable[[int], str], *, each_its_own: bool = True) -> str:
+    """Return a line for each number, with a step of its own or none at all."""
+    step = "step={} " if each_its_own else ""
+    return "".join(f"{label(n)}{step.format(at)}step_s=0.4 loss=1.5\n" for at, n in enumerate(numbers))
+
+
+TWICE = [*range(10), *range(10)]
+
+
 @pytest.mark.parametrize(
-    ("label", "ranks"),
+    "text",
     [
-        pytest.param(lambda step, rank: f"{100 * step + rank}: ", range(2), id="line numbers"),
-        pytest.param(lambda step, _rank: f"{step // 3}: ", range(1), id="epochs"),
-        pytest.param(lambda _step, _rank: "0: ", range(1), id="one of them"),
-        pytest.param(lambda _step, rank: f"{40 + 3 * rank}: ", range(2), id="not from 0 on"),
+        pytest.param(steps_of(range(100, 140), lambda n: f"{n}: "), id="line numbers"),
+        pytest.param(steps_of([n // 5 for n in range(20)], lambda n: f"{n}: "), id="epochs"),
+        pytest.param(steps_of([0, 0, 1, 1, 2, 2, 1, 1, 2, 2], lambda n: f"{n}: "), id="epochs of a resumed run"),
+        pytest.param(steps_of(TWICE, lambda n: f"{n}: "), id="batches of an epoch"),
+        pytest.param(steps_of(TWICE, lambda n: f"{n}: ", each_its_own=False), id="batches, no other number"),
+        pytest.param(steps_of(TWICE, lambda n: f"[{n}] "), id="batches in brackets"),
+        pytest.param(steps_of(TWICE, lambda n: f"{n:02d}:30:01 "), id="the time of the day"),
+        pytest.param(steps_of([0, 1] * 10, lambda n: f"{n}: "), id="two numbers in alternation"),
+        pytest.param(log_of(lambda _step, _rank: "0: ", range(1)), id="one of them"),
+        pytest.param(log_of(lambda _step, rank: f"{40 + 3 * rank}: ", range(2)), id="not from 0 on"),
     ],
 )
-def test_other_numbers_are_none(read_text: ReadText, label: Callable[[int, int], str], ranks: Sequence[int]) -> None:
-    log = read_text(log_of(label, ranks))
+def test_other_numbers_are_none(read_text: ReadText, text: str) -> None:
+    log = read_text(text)
 
     assert list(by_rank(log)) == [-1]
-    assert [step for step, _ in rows(log)] == [1, 2, 3, 4, 5, 6]
+    assert len(rows(log)) == (6 if "iteration begins" in text else text.count("\n"))
+
+
+@pytest.mark.parametrize("own", ["rank={} ", "[rank{}]: ", "[rank {}] ", "[default{}]:"])
+def test_what_a_line_itself_says_is_its_rank(read_text: ReadText, own: str) -> None:
+    """A task of srun a node, and torchrun in each."""
+    text = "".join(
+        f"{node}: {own.format(4 * node + local)}step={step} step_s={0.9 if (node, local) == (1, 1) else 0.4}\n"
+        for step in range(1, 7) for local in range(4) for node in (0, 1)
+    )  # fmt: skip
+
+    log = read_text(text)
+
+    assert sorted(by_rank(log)) == list(range(8))
+    assert by_rank(log)[5] == [(step, 0.9) for step in range(1, 7)]
+
+
+def test_an_error_shows_the_line_as_it_stands_in_the_file(read_text: ReadText) -> None:
+    with pytest.raises(ReadError, match=r"\| 0: took 0\.4"):
+        read_text("".join(f"{rank}: took 0.4\n" for _ in range(5) for rank in (0, 1)))
 
 
 def test_labels_on_some_lines_only_are_none(read_text: ReadText) -> None:

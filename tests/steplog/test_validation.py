@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -45,13 +46,14 @@ def test_a_row_with_a_value_of_validation_and_without_the_loss_is_left_out(
     read_text: ReadText, write: Callable[[Sequence[Mapping[str, float]]], str], key: str
 ) -> None:
     validated = {"step": 4, "step_s": 5.5, key: 1.2}
-    made = [*(training(step) for step in range(1, 5)), validated, *(training(step) for step in range(5, 9))]
+    name = re.split("[_/]", key)[1]
+    made = [{"step": step, "step_s": 0.4, name: 1.5} for step in range(1, 9)]
 
-    log = read_text(write(made))
+    log = read_text(write([*made[:4], validated, *made[4:]]))
 
     assert rows(log) == [(step, 0.4) for step in range(1, 9)]
     assert codes(log.notes) == ["validation_rows"]
-    assert "1 rows with values of validation and without `loss`" in next(n for n in log.notes if "validation" in n)
+    assert f"1 rows of validation (`{key}` without `{name}`) were left out" in log.notes[-1]
 
 
 @type_of_log
@@ -62,6 +64,33 @@ def test_a_training_row_that_a_value_of_validation_was_added_to_stays(
 
     assert rows(log) == [(1, 0.4), (2, 0.4), (3, 0.4)]
     assert codes(log.notes) == []
+
+
+@type_of_log
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param({"step": 4, "step_s": 9.5, "val_loss": 1.2}, id="a step that stands once"),
+        pytest.param({"step": 3, "step_s": 0.4, "eval_time": 0.0}, id="nothing that training logs, too"),
+        pytest.param({"step": 3, "step_s": 0.4, "dev_id": 0.0}, id="dev is a device"),
+        pytest.param({"step": 3, "step_s": 0.4, "best_val_loss": 1.2}, id="not its beginning"),
+        pytest.param({"step": 3, "step_s": 0.4, "loss": 1.4, "val_loss": 1.2}, id="with a loss of its own"),
+    ],
+)
+def test_a_row_that_is_not_certainly_of_validation_stays(
+    read_text: ReadText, write: Callable[[Sequence[Mapping[str, float]]], str], odd: Mapping[str, float]
+) -> None:
+    log = read_text(write([training(1, lr=0.1), training(2), training(3), odd, training(5)]))
+
+    assert (odd["step"], odd["step_s"]) in rows(log)
+    assert "validation_rows" not in codes(log.notes)
+
+
+def test_a_clock_that_runs_on_through_a_validation_keeps_its_rows(read_text: ReadText) -> None:
+    made = [training(1, end_s=0.4), training(2, end_s=0.8), {"step": 2, "step_s": 9.0, "end_s": 9.8, "val_loss": 1.0}]
+    text = "".join(f"{json.dumps(row)}\n" for row in [*made, training(3, end_s=10.2)])
+
+    assert dict(rows(read_text(text)))[3] == 0.4
 
 
 @type_of_log

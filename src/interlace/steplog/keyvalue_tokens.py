@@ -209,7 +209,7 @@ def extras_in(text: str, taken: set[str]) -> dict[str, float]:
         found["epoch"] = float(epoch[1])
     for match in _PAIR.finditer(text):
         key = match["key"]
-        if key in taken or key.lower() in {"rank", *STEP_KEYS} or key in found:
+        if key in taken or key.lower().removeprefix("train/") in {"rank", *STEP_KEYS} or key in found:
             continue
         value = parse_number(match["number"], count=is_count(key)).value
         if value is not None:

@@ -1,49 +1,73 @@
-"""Labels that a launcher puts in front of every line (`srun -l`, `mpirun --tag-output`, `mpiexec -l`) name ranks."""
+"""Labels that a launcher puts in front of every line (`srun -l`, `mpirun --tag-output`, `mpiexec -l`) name ranks.
+
+A number in front of a line can be many things: a line's own, an epoch's, a batch's, an hour. It is taken for a rank
+only where nothing else in the log says one, and where the rows of all labels have the same step numbers, as ranks do.
+"""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from interlace.steplog.model import Row
     from interlace.steplog.text import Record
 
 _FORMS = (
-    re.compile(r"^\[[^\[\],]+,(\d+)\]<std(?:out|err)>: ?", re.MULTILINE),  # Open MPI's --tag-output
-    re.compile(r"^ *(\d+): ?", re.MULTILINE),  # srun -l
-    re.compile(r"^\[(\d+)\] ", re.MULTILINE),  # MPICH's and Intel MPI's -l, -prepend-rank
+    re.compile(r"\[[^\[\],]+,(\d+)\]<std(?:out|err)>:"),  # Open MPI's --tag-output
+    re.compile(r" *(\d+):(?: |$)"),  # srun -l
+    re.compile(r"\[(\d+)\] "),  # MPICH's and Intel MPI's -l, -prepend-rank
 )
 _LABELLED_SHARE = 0.9
 """Of the lines; a launcher's own messages have no label."""
+_SHARED_STEPS = 0.5
+"""Of all steps; ranks print the same ones, but for those at the end of a log that was cut."""
+_A_RANKS_OWN = re.compile(
+    r"\[(?:default|rank|train|trainer|worker)[ _]?\d+\]|\brank\w*[\"']?\s*[=: ]\s*\d", re.IGNORECASE
+)
 
 
-def label_in(head: str) -> re.Pattern[str] | None:
-    """Return how the lines of a log are labelled with ranks, None where a number in front is not certain to be one.
+class Labelled:
+    """Records handed on as they are, while the number in front of each line is remembered."""
 
-    Ranks are 0 to N-1, each there several times, and write in turn: line numbers do not repeat, epochs do not go back.
-    """
+    def __init__(self, records: Iterable[Record], head: str) -> None:
+        self._records = records
+        self._form = _form_in(head)
+        self._labels: dict[int, int] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        form, labels = self._form, self._labels
+        if form is None:
+            yield from self._records
+            return
+        for record in self._records:
+            if record.line not in labels and (match := form.match(record.text)):
+                labels[record.line] = int(match[1])
+            yield record
+
+    def ranked(self, rows: list[Row]) -> list[Row]:
+        """Give each row the rank in front of its line, or leave them all as they are where that cannot be one."""
+        if not self._labels or any(row.rank >= 0 or row.step is None or row.line not in self._labels for row in rows):
+            return rows
+        steps = defaultdict(set)
+        for row in rows:
+            steps[self._labels[row.line]].add(row.step)
+        shared = set.intersection(*steps.values()) if steps else set()
+        if len(shared) < _SHARED_STEPS * len(set().union(*steps.values())):
+            return rows
+        return [row._replace(rank=self._labels[row.line]) for row in rows]
+
+
+def _form_in(head: str) -> re.Pattern[str] | None:
+    """Return how nearly all lines begin with a number, of which there are several, from 0 on, each several times."""
     lines = [line for line in head.split("\n") if line.strip()]
     for form in _FORMS:
         numbers = [int(match[1]) for line in lines if (match := form.match(line))]
-        ranks = set(numbers)
-        several = len(ranks) > 1 and 2 * len(ranks) <= len(numbers) and ranks == set(range(len(ranks)))
-        in_turn = any(before > after for before, after in pairwise(numbers))
-        if several and in_turn and len(numbers) >= _LABELLED_SHARE * len(lines):
-            return form
+        labels = set(numbers)
+        several = len(labels) > 1 and 2 * len(labels) <= len(numbers) and labels == set(range(len(labels)))
+        if several and len(numbers) >= _LABELLED_SHARE * len(lines):
+            return None if _A_RANKS_OWN.search(head) else form
     return None
-
-
-def relabel(text: str, label: re.Pattern[str]) -> str:
-    """Write each label as all readers know it: `[rank3]: `."""
-    return label.sub(r"[rank\1]: ", text)
-
-
-def relabelled(records: Iterable[Record], label: re.Pattern[str] | None) -> Iterator[Record]:
-    """Write the labels of all records so; a record that is the rest of a long one has none."""
-    rest = False
-    for record in records:
-        yield record if label is None or rest else record._replace(text=relabel(record.text, label))
-        rest = record.goes_on

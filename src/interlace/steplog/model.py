@@ -58,6 +58,10 @@ class Remarks:
         """Say something that was inferred, ignored or dropped."""
         self.notes.append(f"{code}: {text}")
 
+    def withdraw(self, code: str) -> None:
+        """Take notes back that what was found later makes untrue."""
+        self.notes = [note for note in self.notes if not note.startswith(f"{code}: ")]
+
     def error(self, code: str, line: int, text: str, why: str = "") -> None:
         """Say that `line` was not understood, and show it. Beyond 20 of them only the number is kept."""
         self.torn += code == "torn_record"

@@ -11,7 +11,7 @@ from interlace.errors import NoStepsError, ReadError, UsageError
 from interlace.steplog import interlace_log, keyvalue, known, registry
 from interlace.steplog.assemble import assemble
 from interlace.steplog.events import Watched
-from interlace.steplog.labelled import label_in, relabel, relabelled
+from interlace.steplog.labelled import Labelled
 from interlace.steplog.model import PER_SECOND, FileReader, Options, Parsed, StepLog, Unit, shorten
 from interlace.steplog.pattern import compiled
 from interlace.steplog.text import CHUNK_BYTES, head_of, no_text, records_of, text_of
@@ -48,11 +48,14 @@ def read(path: str | Path, reader: str = "auto", pattern: str | None = None, uni
     if what := no_text(data):
         raise ReadError(f"{path} is {what}")
     head = text_of(data)
-    label = label_in(head) if pattern is None else None
-    chosen, why = _chosen(path, head if label is None else relabel(head, label), reader, options)
-    watched = Watched(relabelled(records_of(path), label))
+    chosen, why = _chosen(path, head, reader, options)
+    labelled = Labelled(records_of(path), head)
+    watched = Watched(labelled)
     parsed = chosen.parse(watched, options)
-    return _assembled(path, head, chosen, why, replace(parsed, rows=watched.marked(parsed.rows)))
+    rows = labelled.ranked(watched.marked(parsed.rows))
+    if any(row.rank >= 0 for row in rows):
+        parsed.remarks.withdraw("rank_unknown")
+    return _assembled(path, head, chosen, why, replace(parsed, rows=rows))
 
 
 def _chosen(path: Path, head: str, reader: str, options: Options) -> tuple[Reader, str]:
