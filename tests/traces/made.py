@@ -55,8 +55,13 @@ class Made:
     def text(self) -> bytes:
         """Return the file as torch's exporter lays it out."""
         known = f'"distributedInfo": {{"rank": {self.rank}, "world_size": {self.world}}},\n'
-        events = ",".join("\n  " + json.dumps(event, indent=4).replace("\n}", "\n  }") for event in self.events)
-        head = '{\n  "schemaVersion": 1,\n' + (known if self.rank is not None else "")
+        flow = {"ph": "f", "id": 1, "pid": 0, "tid": 7, "ts": EPOCH_US, "cat": "ac2g", "name": "ac2g", "bp": "e"}
+        events = ",".join(
+            "\n  " + json.dumps(event, indent=4).replace("\n}", "\n  }") for event in (flow, *self.events)
+        )
+        device = '  "deviceProperties": [\n    {\n      "id": 0, "name": "GPU", "totalGlobalMem": 1\n    }\n  ],\n'
+        head = '{\n  "schemaVersion": 1,\n' + device
+        head += known if self.rank is not None else ""
         return f'{head}  "traceEvents": [{events}\n  ],\n  "traceName": "x"\n}}\n'.encode()
 
     def written(self, path: Path) -> Path:

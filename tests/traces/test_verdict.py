@@ -60,6 +60,14 @@ def test_a_step_time_that_cannot_be_this_jobs_divides_nothing(tmp_path: Path) ->
     assert "shorter than without the profiler (1 ms, 6 ms): not the same job" in found.doubts[0]
 
 
+def test_a_step_time_below_the_kernels_own_divides_nothing(tmp_path: Path) -> None:
+    found = verdict(busy(300), tmp_path, step_ms=0.0005)
+
+    assert sum(found.parts_ms.values()) == pytest.approx(1.0)
+    assert found.verdict == "launch-bound"
+    assert "shorter than its compute (0.0005 ms, 0.3 ms): not the same job" in found.doubts[0]
+
+
 def test_waiting_for_data_for_syncs_for_copies_and_for_the_device_have_names(tmp_path: Path) -> None:
     data, sync, copy, device = busy(800), busy(700), busy(850), busy(500)
     for number in range(3):
@@ -103,6 +111,17 @@ def test_ranks_whose_collectives_do_not_match_are_not_compared(tmp_path: Path) -
     found = diagnose("a", [with_one.measured(tmp_path, "0.json"), without.measured(tmp_path, "1.json")], 1.0)
 
     assert found.meeting is None
+    assert found.doubts[-1].startswith("the ranks have no step with the same collectives in common")
+
+
+def test_where_the_first_rank_shows_no_gpu_another_is_judged(tmp_path: Path) -> None:
+    host_only = Made(0, 2)
+    host_only.step(0, 0, 1000)
+    host_only.add("cpu_op", "aten::add", 20, 5, HOST)
+
+    found = diagnose("a", [host_only.measured(tmp_path, "0.json"), plain(1, 2).measured(tmp_path, "1.json")], 1.0)
+
+    assert (found.judged, found.verdict) == (1, "launch-bound")
 
 
 def test_what_makes_a_verdict_less_sure_is_said(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def meeting(ranks: Sequence[RankMetrics]) -> Meeting | None:
         steps=len(tables),
         collectives=length.shape[1] // len(tables),
         transfer_ms=float(shortest.sum()) / len(tables),
-        wait_share=float(1.0 - shortest.sum() * len(ranks) / length.sum()) if length.sum() > 0 else 0.0,
+        wait_share=max(0.0, float(1.0 - shortest.sum() * len(ranks) / length.sum())) if length.sum() > 0 else 0.0,
         last=int(last),
         last_share=times / length.shape[1],
     )

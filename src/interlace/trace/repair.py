@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-NAME = re.compile(rb'("name": ?")(.*?)("(?:, ?"(?:pid|ph|cat|tid|ts)"|,? ?\r?\n))', re.DOTALL)
+NAME = re.compile(rb'("name": ?")(.*?)("(?:, ?"[\w .]+": ?|,? ?\r?\n| ?\}))', re.DOTALL)
+"""A name ends with the quote behind which another key, a line's end or the object's end comes."""
 BACKSLASH = re.compile(rb'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})|\\')
 CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 BREAK = re.compile(rb"[\x00-\x1f]")

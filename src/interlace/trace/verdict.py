@@ -103,10 +103,12 @@ def diagnose(
 ) -> Diagnosis:
     """Judge the traces of one job, one a rank; `step_ms` is its step time without the profiler.
 
-    The rank that most collectives wait for is judged: on the others its lateness looks like communication.
+    The rank that most collectives wait for is judged: on the others its lateness looks like communication. Where that
+    cannot be told, the first one with work of a GPU is.
     """
     met = meeting(ranks)
-    return _judge(name, tuple(ranks), met.last if met is not None else 0, met, step_ms, limits)
+    working = (position for position, one in enumerate(ranks) if any(step.kernels for step in one.steps))
+    return _judge(name, tuple(ranks), next(working, 0) if met is None else met.last, met, step_ms, limits)
 
 
 def each_rank(job: Diagnosis) -> list[Diagnosis]:
@@ -122,8 +124,8 @@ def _judge(
 ) -> Diagnosis:
     steps = ranks[judged].steps
     profiled_ms = median(steps, lambda one: one.window_ms)
-    foreign = step_ms is not None and step_ms > limits.speedup * profiled_ms
-    parts = _parts(steps, profiled_ms if step_ms is None or foreign else step_ms)
+    strange = _strange(steps, step_ms, limits)
+    parts = _parts(steps, profiled_ms if step_ms is None or strange else step_ms)
     whole = sum(parts.values())
     busy = min(1.0, median(steps, lambda one: one.busy_ms) / whole) if whole > 0 else 0.0
     works = any(one.kernels for one in steps)
@@ -133,8 +135,21 @@ def _judge(
     return Diagnosis(
         name, ranks, judged, step_ms, profiled_ms, parts, busy,
         (findings[0].kind if findings else bound) if works else None,
-        tuple(findings), met, tuple(_doubts(ranks, judged, step_ms, profiled_ms, limits)),
+        tuple(findings), met, tuple(_doubts(ranks, judged, met, step_ms, limits)),
     )  # fmt: skip
+
+
+def _strange(steps: Sequence[StepMetrics], step_ms: float | None, limits: Limits) -> str | None:
+    """Say why a step time cannot be that of these steps: the profiler shortens none, and no kernel either."""
+    if step_ms is None:
+        return None
+    profiled_ms = median(steps, lambda one: one.window_ms)
+    compute_ms = median(steps, lambda one: one.parts_ms["compute"])
+    if step_ms > limits.speedup * profiled_ms:
+        return f"the step as profiled is shorter than without the profiler ({profiled_ms:.4g} ms, {step_ms:.4g} ms)"
+    if limits.speedup * step_ms < compute_ms:
+        return f"the step without the profiler is shorter than its compute ({step_ms:.4g} ms, {compute_ms:.4g} ms)"
+    return None
 
 
 def _parts(steps: Sequence[StepMetrics], step_ms: float) -> dict[str, float]:
@@ -185,12 +200,18 @@ def _findings(
 
 
 def _doubts(
-    ranks: Sequence[RankMetrics], judged: int, step_ms: float | None, profiled_ms: float, limits: Limits
+    ranks: Sequence[RankMetrics], judged: int, met: Meeting | None, step_ms: float | None, limits: Limits
 ) -> list[str]:
     """Say what makes the numbers less sure."""
     steps, doubts = ranks[judged].steps, []
     if any(one.kernels for one in steps):
-        doubts = [*_of_profiler(step_ms, profiled_ms, limits), *_of_steps(steps, limits)]
+        doubts = [*_of_profiler(steps, step_ms, limits), *_of_steps(steps, limits)]
+    if len(ranks) > 1 and met is None and any(step.collectives for rank in ranks for step in rank.steps):
+        doubts.append(
+            "the ranks have no step with the same collectives in common (another run, other steps, a trace that was"
+            f" cut?): who waits for whom cannot be told; {ranks[judged].name} is judged, and its waiting looks like"
+            " communication"
+        )
     worlds = {rank.world_size for rank in ranks if rank.world_size}
     if worlds and max(worlds) > len(ranks):
         doubts.append(f"{len(ranks)} of {max(worlds)} ranks: who waits for whom is only seen over all of them")
@@ -202,18 +223,17 @@ def _doubts(
     return doubts
 
 
-def _of_profiler(step_ms: float | None, profiled_ms: float, limits: Limits) -> list[str]:
+def _of_profiler(steps: Sequence[StepMetrics], step_ms: float | None, limits: Limits) -> list[str]:
     if step_ms is None:
         return [
             "the step time without the profiler is not known: shares are of the profiled step, whose host is slower"
         ]
-    if step_ms > limits.speedup * profiled_ms:
-        shorter = f"the step as profiled is shorter than without the profiler ({profiled_ms:.4g} ms, {step_ms:.4g} ms)"
-        return [f"{shorter}: not the same job or not its usual steps; shares are of the profiled step"]
-    if profiled_ms <= limits.slowdown * step_ms:
+    if strange := _strange(steps, step_ms, limits):
+        return [f"{strange}: not the same job or not its usual steps; shares are of the profiled step"]
+    slowdown = median(steps, lambda one: one.window_ms) / step_ms
+    if slowdown <= limits.slowdown:
         return []
-    longer = f"the profiler made the step {profiled_ms / step_ms:.1f} times as long"
-    return [f"{longer}: the idle time's division is rough"]
+    return [f"the profiler made the step {slowdown:.1f} times as long: the idle time's division is rough"]
 
 
 def _of_steps(steps: Sequence[StepMetrics], limits: Limits) -> list[str]:
