@@ -97,8 +97,9 @@ def test_objects_of_two_ranks_on_one_line_are_both_read(read_text: ReadText) -> 
     assert codes(log.notes) == ["interleaved_lines"]
 
 
-def test_a_time_that_only_grows_is_a_clock_and_refused(read_text: ReadText) -> None:
-    text = "".join(f'{{"step": {n}, "time": {n / 2}}}\n' for n in range(1, 12))
+@pytest.mark.parametrize("key", ["time", "train/time", "train.time"])
+def test_a_time_that_only_grows_is_a_clock_and_refused(read_text: ReadText, key: str) -> None:
+    text = "".join(f'{{"step": {n}, "{key}": {n / 2}}}\n' for n in range(1, 12))
 
     with pytest.raises(ReadError, match="`time` grows from row to row: a running clock"):
         read_text(text)

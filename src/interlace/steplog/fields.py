@@ -160,7 +160,7 @@ class Rows:
     def parsed(self, *, ended: bool = False) -> Parsed:
         """Return the rows and the notes about them."""
         rows, note = self._with_one_counter(), self.remarks.note
-        if self._bare == {"time"} and _only_grows(rows):
+        if {re.split(r"[/.]", key)[-1] for key in self._bare} == {"time"} and _only_grows(rows):
             shown = f"time={rows[0].step_s:g} ... time={rows[-1].step_s:g}"
             why = "`time` grows from row to row: a running clock, not a step's time"
             self.remarks.error("running_clock", rows[0].line, shown, why)
