@@ -44,6 +44,13 @@ def test_an_arm_that_never_finished_a_run_does_not_make_rounds_repeat(tmp_path: 
     assert added(on_disk(tmp_path, CONFIG, 0.001, {"b": {1, 2, 3, 4}})) == []
 
 
+def test_beside_an_arm_that_never_finishes_a_round_that_another_broke_is_repeated(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, {"b": {2}, "c": {1, 2, 3, 4}}, arms="abc")
+
+    assert added(loaded) == [(5, 2)]
+    assert extended(loaded).extensions[0].reason == "it repeats round 2, which b did not finish undisturbed"
+
+
 def test_a_round_is_repeated_as_often_as_asked_and_no_more(tmp_path: Path) -> None:
     config = replace(CONFIG, repeat_broken_rounds=2)
     plan = add_round(on_disk(tmp_path / "first", config, 0.001).plan, "again", repeats=2)

@@ -27,24 +27,22 @@ def extended(loaded: LoadedSweep) -> Plan:
     if plan.order == "screen":
         return plan
     if (broken := repeatable_round(loaded)) is not None:
-        missing = {run.arm for run in plan.runs if run.round == broken} - _ok_arms(loaded, broken)
-        arms = sorted(loaded.sweep.names[slug] for slug in missing)
+        arms = sorted(loaded.sweep.names[slug] for slug in _missing(loaded, broken) & _capable(loaded))
         return add_round(plan, f"it repeats round {broken}, which {', '.join(arms)} did not finish undisturbed", broken)
     return _adapted(loaded)
 
 
 def repeatable_round(loaded: LoadedSweep) -> int | None:
-    """Return the first round that may come out whole when it is measured again; at most `repeat_broken_rounds` times.
+    """Return the first round in which an arm may finish that did not; each at most `repeat_broken_rounds` times.
 
-    An arm that has never finished a run will fail again: its rounds are not repeated for it.
+    An arm that has never finished a run will fail again: no round is repeated for it alone.
     """
     plan = loaded.plan
     times = Counter(_origin(plan, one.repeats) for one in plan.extensions if one.repeats)
-    capable = {attempt.run.arm for attempt in loaded.used} | _disturbed_arms(loaded)
+    capable = _capable(loaded)
     for number in sorted({run.round for run in plan.runs if run.round > 0} - plan.repeated):
-        missing = {run.arm for run in plan.runs if run.round == number} - _ok_arms(loaded, number)
         spent = times[_origin(plan, number)] >= loaded.sweep.config.repeat_broken_rounds
-        if missing and missing <= capable and not spent:
+        if _missing(loaded, number) & capable and not spent:
             return number
     return None
 
@@ -57,13 +55,16 @@ def _origin(plan: Plan, number: int) -> int:
     return number
 
 
-def _disturbed_arms(loaded: LoadedSweep) -> set[str]:
-    """Name the arms that would have finished but for others on the node."""
-    return {record.run.arm for record in loaded.records if record.cause is not None and record.cause.code == "foreign"}
+def _capable(loaded: LoadedSweep) -> set[str]:
+    """Name the arms that have finished a run, or would have but for others on the node."""
+    disturbed = (one for one in loaded.records if one.cause is not None and one.cause.code == "foreign")
+    return {attempt.run.arm for attempt in loaded.used} | {record.run.arm for record in disturbed}
 
 
-def _ok_arms(loaded: LoadedSweep, number: int) -> set[str]:
-    return {attempt.run.arm for attempt in loaded.used if attempt.run.round == number}
+def _missing(loaded: LoadedSweep, number: int) -> set[str]:
+    """Name the arms that did not finish this round."""
+    finished = {attempt.run.arm for attempt in loaded.used if attempt.run.round == number}
+    return {run.arm for run in loaded.plan.runs if run.round == number} - finished
 
 
 def _adapted(loaded: LoadedSweep) -> Plan:

@@ -115,6 +115,38 @@ def test_a_range_is_a_ladder_with_its_start_as_the_baseline(tmp_path: Path, repo
     assert not (tmp_path / "cache").exists()
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["workload.cwd={repo}"], "workload.cwd={repo} is in the working tree of source.repo, which every commit"),
+        (["workload.command=python {repo}/train.py"], "give it as in the checkout, {{worktree}}/train.py"),
+    ],
+)
+def test_commits_are_not_measured_from_the_working_tree(
+    tmp_path: Path, repo: Path, more: list[str], message: str
+) -> None:
+    more = [argument.format(repo=repo) for argument in more]
+
+    ended = interlace("sweep", "workload=command", *commits(tmp_path, repo), "commit=HEAD~2,HEAD", *more, cwd=tmp_path)
+
+    assert ended.returncode == 2
+    assert message.format(repo=repo) in ended.stderr
+    assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.slow
+def test_a_command_runs_in_a_folder_of_each_checkout(tmp_path: Path, repo: Path) -> None:
+    command = ["workload.command=python ../train.py", "workload.cwd={worktree}/src"]
+
+    ended = swept(tmp_path, *commits(tmp_path, repo), "commit=HEAD~2,HEAD", *command)
+
+    assert ended.returncode == 0, ended.stderr
+    scripts = sorted(folder_of(tmp_path).glob("runs/*/command.sh"))
+    folders = {line for path in scripts for line in path.read_text().splitlines() if line.startswith("cd ")}
+    assert len(folders) == 2
+    assert all(folder.endswith("/src") and str(tmp_path / "cache") in folder for folder in folders)
+
+
 @pytest.mark.slow
 def test_named_arms_with_settings_environment_and_commits_are_mixed_in_a_file(tmp_path: Path, repo: Path) -> None:
     sweeps = tmp_path / "mine" / "sweeps"
@@ -230,6 +262,7 @@ def test_ctrl_c_ends_the_running_run_and_says_how_to_go_on(tmp_path: Path) -> No
             ),
         ),
         (["measure.reader=nope"], "nope"),
+        (["workload.python=/usr"], "workload.python=/usr is a folder; give the program in it, as in /usr/bin/python"),
         (["numa.scope=core"], "numa.scope=core: invalid value 'core'; choose one of node, socket, cores"),
         (["ranks.args=[--enable_cpu_affinity]"], "drop the argument, or set numa.bind=off"),
         (["workload=command", "workload.command=x", "commit=a,b"], "source.repo is not"),

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlace.schema import Arm, Request, Sweep
-    from interlace.settings import SweepConfig
+    from interlace.settings import SweepConfig, WorkloadConfig
+
+WORKTREE = "{worktree}"
+"""What stands for an arm's checkout in commands and folders."""
+CODE = (".py", ".sh")
 
 
 def decide(request: Request) -> Sweep:
@@ -55,7 +59,7 @@ def absolute(config: SweepConfig) -> SweepConfig:
 
 
 def _full(path: str | None) -> str | None:
-    return None if path is None else str(Path(path).expanduser().absolute())
+    return path if path is None or path.startswith(WORKTREE) else str(Path(path).expanduser().absolute())
 
 
 def _full_program(program: str | None) -> str | None:
@@ -65,6 +69,8 @@ def _full_program(program: str | None) -> str | None:
     found = _full(program)
     if found is None or not os.access(found, os.X_OK):
         raise ConfigError(f"workload.python={program}: there is no such program ({found})")
+    if Path(found).is_dir():
+        raise ConfigError(f"workload.python={program} is a folder; give the program in it, as in {program}/bin/python")
     return found
 
 
@@ -74,8 +80,29 @@ def _check(arm: Arm) -> None:
     Tail(Path(), measure.reader, measure.pattern, measure.unit)
     build_launch(arm, Path("runs") / arm.slug, Path("worktree") if arm.config.source.repo else None, os.environ)
     cwd = arm.config.workload.cwd
-    if cwd is not None and not Path(cwd).is_dir():
+    if cwd is not None and not cwd.startswith(WORKTREE) and not Path(cwd).is_dir():
         raise ConfigError(f"workload.cwd={cwd}: there is no such folder")
+    if arm.config.commit and arm.config.source.repo:
+        _refuse_the_working_tree(arm.config.workload, Path(arm.config.source.repo))
+
+
+def _refuse_the_working_tree(workload: WorkloadConfig, repo: Path) -> None:
+    """Refuse to run the user's working tree in place of the checkout of an arm that is a commit."""
+    if workload.cwd is not None and _inside(workload.cwd, repo):
+        raise ConfigError(
+            f"workload.cwd={workload.cwd} is in the working tree of source.repo, which every commit would then run; "
+            f"leave it out (each arm runs in its own checkout), or give {WORKTREE}/FOLDER"
+        )
+    for word in shlex.split(workload.command or ""):
+        if os.path.isabs(word) and word.endswith(CODE) and _inside(word, repo):  # noqa: PTH117 (no path of ours)
+            raise ConfigError(
+                f"workload.command runs {word}, which is in the working tree of source.repo: every commit would run "
+                f"that one file; give it as in the checkout, {WORKTREE}/{os.path.relpath(word, repo)}"
+            )
+
+
+def _inside(path: str, folder: Path) -> bool:
+    return Path(path).resolve().is_relative_to(folder.resolve())
 
 
 def _check_launchers(config: SweepConfig) -> None:

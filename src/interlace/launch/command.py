@@ -55,13 +55,14 @@ def build_launch(
     python = config.workload.python or sys.executable
     places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
     own = {**config.workload.env, **config.env}
-    if worktree is None and "{worktree}" in f"{config.workload.command} {config.measure.log} {own}":
+    filled = f"{config.workload.command} {config.workload.cwd} {config.measure.log} {own}"
+    if worktree is None and "{worktree}" in filled:
         raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
     _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
     _refuse_two_launchers(config, command)
     argv, files = STARTERS[config.ranks.kind](config.ranks, python, command, run_dir, at)
-    cwd = Path(config.workload.cwd) if config.workload.cwd else worktree or Path.cwd()
+    cwd = Path(_fill(config.workload.cwd, places)) if config.workload.cwd else worktree or Path.cwd()
     log = cwd / _fill(config.measure.log, places) if config.measure.log else None
     caches = run_dir.parent.parent / "caches" / arm.slug
     env = {**_run_env(config, run_dir, caches), **_node_env(config.ranks, at), **arm_env(config, worktree, environ)}
