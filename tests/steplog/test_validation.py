@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,19 +40,29 @@ def training(step: int, **more: float) -> dict[str, float]:
 
 
 @type_of_log
-@pytest.mark.parametrize("key", ["val_loss", "eval/accuracy", "validation_loss", "test_f1"])
-def test_a_row_with_a_value_of_validation_and_without_the_loss_is_left_out(
-    read_text: ReadText, write: Callable[[Sequence[Mapping[str, float]]], str], key: str
+@pytest.mark.parametrize(
+    ("own", "validated"),
+    [
+        pytest.param({"loss": 1.5}, {"val_loss": 1.2}, id="its own loss"),
+        pytest.param({"loss": 1.5}, {"eval/accuracy": 0.5}, id="nothing like the training's"),
+        pytest.param({"loss": 1.5}, {"loss": 1.5, "validation_loss": 1.2}, id="the training's loss, too"),
+        pytest.param({}, {"test_f1": 0.5}, id="training logs nothing"),
+    ],
+)
+def test_a_step_once_more_with_a_value_of_validation_is_left_out(
+    read_text: ReadText,
+    write: Callable[[Sequence[Mapping[str, float]]], str],
+    own: Mapping[str, float],
+    validated: Mapping[str, float],
 ) -> None:
-    validated = {"step": 4, "step_s": 5.5, key: 1.2}
-    name = re.split("[_/]", key)[1]
-    made = [{"step": step, "step_s": 0.4, name: 1.5} for step in range(1, 9)]
+    made: list[Mapping[str, float]] = [{"step": step, "step_s": 0.4, **own} for step in range(1, 9)]
 
-    log = read_text(write([*made[:4], validated, *made[4:]]))
+    log = read_text(write([*made[:4], {"step": 4, "step_s": 5.5, **validated}, *made[4:]]))
 
     assert rows(log) == [(step, 0.4) for step in range(1, 9)]
     assert codes(log.notes) == ["validation_rows"]
-    assert f"1 rows of validation (`{key}` without `{name}`) were left out" in log.notes[-1]
+    key = next(name for name in validated if name != "loss")
+    assert f"1 rows that say a step again, with `{key}`, were left out" in log.notes[-1]
 
 
 @type_of_log
@@ -71,10 +80,8 @@ def test_a_training_row_that_a_value_of_validation_was_added_to_stays(
     "odd",
     [
         pytest.param({"step": 4, "step_s": 9.5, "val_loss": 1.2}, id="a step that stands once"),
-        pytest.param({"step": 3, "step_s": 0.4, "eval_time": 0.0}, id="nothing that training logs, too"),
         pytest.param({"step": 3, "step_s": 0.4, "dev_id": 0.0}, id="dev is a device"),
         pytest.param({"step": 3, "step_s": 0.4, "best_val_loss": 1.2}, id="not its beginning"),
-        pytest.param({"step": 3, "step_s": 0.4, "loss": 1.4, "val_loss": 1.2}, id="with a loss of its own"),
     ],
 )
 def test_a_row_that_is_not_certainly_of_validation_stays(
@@ -83,6 +90,19 @@ def test_a_row_that_is_not_certainly_of_validation_stays(
     log = read_text(write([training(1, lr=0.1), training(2), training(3), odd, training(5)]))
 
     assert (odd["step"], odd["step_s"]) in rows(log)
+    assert "validation_rows" not in codes(log.notes)
+
+
+@type_of_log
+def test_ranks_that_log_other_values_are_no_validation(
+    read_text: ReadText, write: Callable[[Sequence[Mapping[str, float]]], str]
+) -> None:
+    made = [training(step) if rank == 0 else {"step": step, "step_s": 0.6, "eval_time": 0.0}
+            for step in range(1, 7) for rank in (0, 1)]  # fmt: skip
+
+    log = read_text(write(made))
+
+    assert rows(log) == [(step, 0.6) for step in range(1, 7)]
     assert "validation_rows" not in codes(log.notes)
 
 

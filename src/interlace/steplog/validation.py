@@ -1,4 +1,4 @@
-"""Rows of validation that nothing marks but their keys: behind a step's own row, `val_loss` and no `loss`. Pure."""
+"""Rows of validation that nothing marks but their keys: a step once more, with a `val_loss` that no step has. Pure."""
 
 from __future__ import annotations
 
@@ -12,41 +12,38 @@ from interlace.steplog.keys import NOT_TRAINING, normal
 if TYPE_CHECKING:
     from interlace.steplog.model import Remarks, Row
 
-_TRAINING = ("", "train_", "train/", "train.", "training_", "training/")
+_WORDS = NOT_TRAINING - {"dev"}  # a device, more often
 
 
 def without_validation(rows: list[Row], remarks: Remarks) -> list[Row]:
-    """Leave out rows that say again a step of the row before, with `val_loss` where training rows have `loss`.
+    """Leave out rows that say the step of the row before again, with a key of validation that no other row has.
 
-    A step that stands once is a step, whatever its row holds; so is every row of a log whose times are a clock's.
+    A step that stands once is a step, whatever its row holds; so is every row of a log whose times are a clock's, and
+    every row where half of all say a step again: these are ranks.
     """
-    logged = {key for row in rows for key in row.extra or ()}
-    trained = {key: [f"{word}{name}" for word in _TRAINING if f"{word}{name}" in logged]
-               for key in logged if (name := _validated(key))}  # fmt: skip
-    trained = {key: names for key, names in trained.items() if names}
-    if not trained:
+    again = _again(rows)
+    trained = {key for row, repeats in zip(rows, again, strict=True) if not repeats for key in row.extra or ()}
+    validation = {key for row in rows for key in row.extra or () if key not in trained and _is_of_validation(key)}
+    left = [repeats and not validation.isdisjoint(row.extra or ()) for row, repeats in zip(rows, again, strict=True)]
+    if not any(left) or 2 * sum(left) > len(rows) - sum(left):
         return rows
-    kept: list[Row] = []
+    shown = ", ".join(f"`{key}`" for key in sorted(validation)[:2])
+    remarks.note("validation_rows", f"{sum(left)} rows that say a step again, with {shown}, were left out")
+    return [row for row, out in zip(rows, left, strict=True) if not out]
+
+
+def _again(rows: list[Row]) -> list[bool]:
+    """Say of each row whether it has the step of its rank's row before, and a time that is no clock's."""
     last: dict[int, int | None] = {}
+    found = []
     for row in rows:
-        again = row.step is not None and last.get(row.rank) == row.step
-        if again and math.isnan(row.end_s) and _validates(row, trained):
-            continue
-        kept.append(row)
+        found.append(row.step is not None and last.get(row.rank) == row.step and math.isnan(row.end_s))
         last[row.rank] = row.step
-    if len(kept) < len(rows):
-        shown = ", ".join(f"`{key}` without `{trained[key][0]}`" for key in sorted(trained)[:2])
-        remarks.note("validation_rows", f"{len(rows) - len(kept)} rows of validation ({shown}) were left out")
-    return kept
-
-
-def _validates(row: Row, trained: dict[str, list[str]]) -> bool:
-    extra = row.extra or {}
-    return any(key in extra and not any(name in extra for name in names) for key, names in trained.items())
+    return found
 
 
 @lru_cache(maxsize=4096)
-def _validated(key: str) -> str:
-    """Return `loss` of `val_loss`, `eval/loss`, `validation.loss`, nothing of a key that does not begin so."""
+def _is_of_validation(key: str) -> bool:
+    """Whether a key begins as `val_loss`, `eval/accuracy`, `validation.f1` do."""
     word, _, name = re.sub(r"[/.]", "_", normal(key)).partition("_")
-    return name if word in NOT_TRAINING else ""
+    return word in _WORDS and name != ""
