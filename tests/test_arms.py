@@ -115,6 +115,9 @@ def test_only_cannot_be_swept_over() -> None:
 
 
 def test_an_arm_that_only_asks_for_and_nobody_has_is_refused_with_the_arms_there_are() -> None:
+    assert refusal(replace(CONFIG, only=["fast"])) == (
+        "only=['fast']: there is one arm; only= chooses among those of a sweep file (sweeps=NAME)"
+    )
     assert refusal(replace(CONFIG, arms=TWO, only=["baseline", "fats"])) == (
         "only=['baseline', 'fats']: no arm is called 'fats'; the arms are \"baseline\", \"fast\""
     )

@@ -319,6 +319,28 @@ def test_what_is_told_of_runs_without_steps_is_told_once_with_the_log_that_has_t
     assert {one.log.rpartition("/")[2] for one in (first, second)} == {"stdout.log"}
 
 
+def test_what_was_said_of_the_steps_of_the_first_window_is_not_said_of_another(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001)
+    stall, other = "the mean step is 16 % above the median: some steps stall", "no GPU samples: none"
+    assert loaded.used[0].record is not None
+    write_record(loaded.used[0].path, replace(loaded.used[0].record, notes=(stall, other)))
+
+    first, second = (" ".join(load(loaded.sweep_dir.path, window=window).analysis.notes) for window in (None, (2, 20)))
+
+    assert stall in first
+    assert stall not in second
+    assert other in second
+
+
+def test_the_log_that_is_named_has_something_of_the_trainers(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, CONFIG, 0.001, failed={"a": {1}, "b": {1}})
+    for path in loaded.sweep_dir.path.glob("runs/00*"):
+        (path / "stderr.log").write_text("interlace rank: unpinned: this node has one NUMA node, CPUs 0-1\n")
+        (path / "stdout.log").write_text("hello\n")
+
+    assert {one.log.rpartition("/")[2] for one in load(loaded.sweep_dir.path).analysis.troubles} == {"stdout.log"}
+
+
 def test_what_holds_of_all_runs_is_said_so_whatever_was_cut_and_counts_as_their_range(tmp_path: Path) -> None:
     loaded = on_disk(tmp_path, CONFIG, 0.001)
     for place, one in enumerate(loaded.used):

@@ -102,12 +102,16 @@ def chosen(points: Sequence[Point], only: Sequence[str]) -> list[Point]:
     if not only:
         return list(points)
     names = [point.name for point in points]
+    if len(points) == 1:
+        raise ConfigError(
+            f"only={list(only)}: there is one arm; only= chooses among those of a sweep file (sweeps=NAME)"
+        )
     for name in only:
         if not any(_is_meant(each, name) for each in names):
             quoted = ", ".join(f'"{each}"' for each in names)
             raise ConfigError(f"only={list(only)}: no arm is called '{name}'; the arms are {quoted}")
     left = [point for point in points if any(_is_meant(point.name, name) for name in only)]
-    if len(left) == 1 and len(points) > 1:
+    if len(left) == 1:
         raise ConfigError(f"only={list(only)} leaves one of {len(points)} arms and nothing to compare; name two")
     return left
 

@@ -57,6 +57,12 @@ def test_clean_refuses_what_it_does_not_know(argument: str) -> None:
         clean.run([argument])
 
 
+@pytest.mark.parametrize("argument", ["repo=/nowhere/at/all", "cache_dir=/nowhere/at/all"])
+def test_clean_refuses_a_folder_that_is_not_there(argument: str) -> None:
+    with pytest.raises(UsageError, match=f"{argument}: there is no such folder"):
+        clean.run([argument])
+
+
 def test_clean_explains_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert clean.run(["--help"]) == 0
     assert "interlace clean [repo=PATH] [cache_dir=PATH] [--yes]" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 
 from interlace.errors import ConfigError, ReadError
 from interlace.stats import describe, slow_steps, summarise
-from interlace.stats.run import block_steps
+from interlace.stats.run import block_steps, is_of_window
 
 
 def steps_of(times: list[float], first: int = 1) -> tuple[list[int], list[float], None]:
@@ -124,6 +124,7 @@ def test_values_that_are_no_durations_never_enter() -> None:
         "3 step times are not finite or negative and were left out",
         "3 steps are missing inside the window",
     )
+    assert list(map(is_of_window, described.notes)) == [False, True]
 
 
 def test_a_run_without_any_finite_step_is_an_error() -> None:
@@ -181,6 +182,7 @@ def test_few_steps_are_said_and_compared_by_their_mean() -> None:
         "only 3 steps in the window: 20 or more are needed for a steady number",
         "fewer than two blocks of steps: the plain mean is compared",
     )
+    assert all(map(is_of_window, described.notes))
 
 
 def test_a_window_of_one_value_is_said_to_have_no_spread_of_its_own() -> None:
@@ -188,6 +190,7 @@ def test_a_window_of_one_value_is_said_to_have_no_spread_of_its_own() -> None:
 
     assert described.summary.stat_s == 0.25
     assert described.notes == ("one value in the window: a run has no spread of its own, only rounds have",)
+    assert all(map(is_of_window, described.notes))
 
 
 def test_a_step_twice_is_an_error() -> None:
@@ -210,6 +213,7 @@ def test_alternating_steps_are_bimodal_and_stalls_are_said() -> None:
 
     assert alternating.notes[0].startswith("the steps alternate between two times")
     assert stalling.notes == ("the mean step is 50 % above the median: some steps stall",)
+    assert all(map(is_of_window, (*alternating.notes, *stalling.notes)))
 
 
 def test_steps_over_five_medians_are_listed() -> None:

@@ -10,6 +10,7 @@ from interlace.analyse.judged import confidence_of
 from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.files import read_json
 from interlace.records import TOO_SHORT
+from interlace.stats.run import is_of_window
 from interlace.wording import first_of, sharing, sharing_kind
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from interlace.schema import RunRecord
 
     Floats = NDArray[np.float64]
+
+
+OWN = b"interlace rank:"
+HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,17 @@ def _evidence(path: Path, record: RunRecord) -> str:
     if record.status == "disturbed":
         return "gate.json" if record.cause is not None and record.cause.code == "gate" else "record.json"
     if record.cause is not None and record.cause.code == "no_steps_found":
-        return max(_outputs(path), key=lambda name: (path / name).stat().st_size, default="")
+        return max(_outputs(path), key=lambda name: _trainers_bytes(path / name), default="")
     there = f"nodes/{record.cause.node}/stderr.log" if record.cause is not None and record.cause.node else ""
-    return next((name for name in (there, "stderr.log") if name and (path / name).is_file()), "")
+    names = [name for name in (there, "stderr.log", "stdout.log") if name and (path / name).is_file()]
+    return next((name for name in names if _trainers_bytes(path / name)), names[0] if names else "")
+
+
+def _trainers_bytes(path: Path) -> int:
+    """Return how much of a run's output is the trainer's, and not said by our own wrapper at the start."""
+    with path.open("rb") as file:
+        own = sum(len(line) for line in file.read(HEAD_BYTES).splitlines(keepends=True) if line.startswith(OWN))
+    return path.stat().st_size - own
 
 
 def _outputs(path: Path) -> list[str]:
@@ -119,7 +132,9 @@ def plan_notes(loaded: LoadedSweep) -> list[str]:
 
 def run_notes(loaded: LoadedSweep) -> list[str]:
     """Say what the records note, once, with the runs it concerns."""
-    where = sharing_kind((record.run.id, note) for record in loaded.records for note in record.notes)
+    old = loaded.other_window is not None
+    told = ((record.run.id, note) for record in loaded.records for note in record.notes)
+    where = sharing_kind((run, note) for run, note in told if not (old and is_of_window(note)))
     total = sum(map(_was_read, loaded.records))
     return [_noted(note, runs, total) for note, runs in where.items()]
 

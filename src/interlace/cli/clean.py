@@ -53,6 +53,8 @@ def _arguments(argv: list[str]) -> tuple[Path | None, Path | None, bool]:
         name, _, value = argument.partition("=")
         if name in {"repo", "cache_dir"} and value:
             paths[name] = Path(value).expanduser()
+            if not paths[name].is_dir():
+                raise UsageError(f"{argument}: there is no such folder")
         elif argument != "--yes":
             raise UsageError(f"clean does not know {argument!r}; it takes repo=PATH, cache_dir=PATH and --yes")
     return paths.get("repo"), paths.get("cache_dir"), "--yes" in argv

@@ -106,7 +106,8 @@ def _commands(sweep: Sweep, plan: Plan) -> list[str]:
         run = next(run for run in plan.runs if run.arm == arm.slug and run.round > 0)
         worktree = Path(f"<worktree of {arm.sha[:9]}>") if arm.sha and arm.config.commit else _repo(arm)
         launch = build_launch(arm, root / run.id, worktree, os.environ, _place(sweep.config.launchers.nodes))
-        lines += [f"  {arm.name}:", f"    {shlex.join([*_environment(arm, launch), *launch.argv])}"]
+        where = "" if launch.cwd == Path.cwd() else f" (in {launch.cwd})"
+        lines += [f"  {arm.name}{where}:", f"    {shlex.join([*_environment(arm, launch), *launch.argv])}"]
     return lines
 
 

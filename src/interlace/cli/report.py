@@ -63,7 +63,7 @@ def _window(text: str | None) -> tuple[int, int] | None:
 
     found = re.fullmatch(r"(\d+):(\d+)", text) if text is not None else None
     if text is not None and (found is None or not 1 <= int(found[1]) < int(found[2])):
-        raise UsageError(f"--window {text}: give the first and the last step, as in --window 51:300")
+        raise UsageError(f"--window {text}: give the first and the last step, counted from 1, as in --window 51:300")
     return (int(found[1]), int(found[2])) if found else None
 
 

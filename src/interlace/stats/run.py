@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -168,6 +169,17 @@ def _is_bimodal(times: Floats) -> bool:
     first, third = np.quantile(times, [0.25, 0.75])
     wide = middle > 0 and (high - low) / middle > BIMODAL
     return bool(wide and high - low > GAP * (third - first))
+
+
+_OF_WINDOW = re.compile(
+    r"one value in the window|only \d+ steps in the window|fewer than two blocks|\d+ steps are missing inside"
+    r"|the steps alternate between|the mean step is \d+ % above"
+)
+
+
+def is_of_window(note: str) -> bool:
+    """Whether a note was said of the steps of one window, so that it says nothing of another one."""
+    return _OF_WINDOW.match(note) is not None
 
 
 def _window_notes(summary: StepSummary, part: Series, block: int) -> list[str]:
