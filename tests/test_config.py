@@ -260,6 +260,13 @@ def test_a_broken_yaml_file_is_one_line(tmp_path: Path) -> None:
     assert refusal("--config-dir", str(tmp_path), "sweeps=mine").startswith("a configuration file is no valid YAML")
 
 
+def test_arms_that_are_a_mapping_are_told_to_be_a_list(tmp_path: Path) -> None:
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps" / "mine.yaml").write_text("# @package _global_\narms:\n  fast: {set: [rounds=3]}\n")
+
+    assert "each of `arms:` begins as in `  - name: fast`" in refusal("--config-dir", str(tmp_path), "sweeps=mine")
+
+
 def test_a_sweep_file_without_its_package_line_is_told_what_it_lacks(tmp_path: Path) -> None:
     folder = tmp_path / "sweeps"
     folder.mkdir()

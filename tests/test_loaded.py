@@ -332,6 +332,14 @@ def test_what_was_said_of_the_steps_of_the_first_window_is_not_said_of_another(t
     assert other in second
 
 
+def test_a_burn_in_run_is_no_step_series_that_counts(tmp_path: Path) -> None:
+    loaded = on_disk(tmp_path, replace(CONFIG, burn_in=True), 0.001)
+
+    burn_in = loaded.runs[loaded.runs["round"] == 0]
+    assert list(burn_in["used"]) == [False]
+    assert set(loaded.steps["round"]) == {1, 2, 3, 4}
+
+
 def test_the_log_that_is_named_has_something_of_the_trainers(tmp_path: Path) -> None:
     loaded = on_disk(tmp_path, CONFIG, 0.001, failed={"a": {1}, "b": {1}})
     for path in loaded.sweep_dir.path.glob("runs/00*"):

@@ -104,19 +104,26 @@ def _explain(error: BaseException) -> str:
     if error.__cause__ is not None and str(error.__cause__) != "None":
         parts.append(str(error.__cause__).strip())
     text = "\n".join(dict.fromkeys(part for part in parts if part)) or type(error).__name__
-    if about := _about_a_key(text):
+    if about := _about_a_key(text) or _about_a_file(text):
         return about
     text = re.sub(r"\n*(Config search path:.*|See https://hydra\.cc.*)", "", text, flags=re.DOTALL)
     if text.startswith("Error parsing override") and "missing EQUAL" in text:
         return text.splitlines()[0].replace("Error parsing override", "an argument is key=value, not")
-    if "value in defaults : bool" in text:
-        return "a defaults list has true or false for a name, as YAML makes of a bare off or on: override /gate: 'off'"
     if ambiguous := re.match(r"Ambiguous value for argument '([^=']+)=(.*)'", text):
         key, value = ambiguous.groups()
         return f"{key}={value}: an arm sets one value; {key}=[{value}] is a list, {key}='{value}' is a text"
     if re.search("no viable alternative|mismatched input|LexerNoViable|extraneous input", text):
         return f"{text.splitlines()[0]}; {QUOTE_TWICE}"
     return text
+
+
+def _about_a_file(text: str) -> str | None:
+    """Say what is wrong in a configuration file that is valid YAML; None where the trouble is another."""
+    if "value in defaults : bool" in text:
+        return "a defaults list has true or false for a name, as YAML makes of a bare off or on: override /gate: 'off'"
+    if "Cannot merge DictConfig with ListConfig" in text:
+        return "a configuration file has a mapping where a list belongs; each of `arms:` begins as in `  - name: fast`"
+    return None
 
 
 def _about_a_key(text: str) -> str | None:

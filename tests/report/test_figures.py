@@ -44,3 +44,7 @@ def test_the_drift_of_a_sweep_is_drawn(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"dashed: the drift that all arms share, {100 * math.expm1(drift):+.1f} % over the sweep" in text
     drawn = [e for e in root.iter() if e.get("aria-roledescription") == "point"]
     assert len(drawn) >= 8
+    assert "Every run beside the mean of its arm, steps 1 to 20" in text
+
+    assert main(["report", str(loaded.sweep_dir.path), "--window", "2:20"]) == 0
+    assert "steps 2 to 20" in path.read_text()

@@ -46,16 +46,25 @@ def run(argv: list[str]) -> int:
         except OSError as error:
             where = f"the report's files cannot be written: {error.strerror}"
         _show(loaded, as_json=arguments.json)
-        drawn = _figures(loaded) if arguments.figures else []
+        drawn = _figures(loaded, asked=arguments.figures)
         if not arguments.json:
             sys.stdout.writelines(f"{line}\n" for line in [where, *(f"figure: {path}" for path in drawn)])
     return 0
 
 
-def _figures(loaded: LoadedSweep) -> list[Path]:
+def _figures(loaded: LoadedSweep, *, asked: bool) -> list[Path]:
+    """Draw what is asked for, and anew what an earlier call drew: of other steps, or of fewer runs, by now."""
+    if not asked and not (loaded.sweep_dir.path / "figures").is_dir():
+        return []
+    from interlace.errors import UsageError  # noqa: PLC0415 (--help stays light)
     from interlace.report.figures import write_figures  # noqa: PLC0415 (altair takes a second)
 
-    return write_figures(loaded)
+    try:
+        return write_figures(loaded)
+    except UsageError:
+        if asked:
+            raise
+        return []  # altair is not here; the figure says of which steps it is
 
 
 def _window(text: str | None) -> tuple[int, int] | None:

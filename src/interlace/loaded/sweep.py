@@ -59,9 +59,9 @@ class LoadedSweep:
     def runs(self) -> pd.DataFrame:
         """One row per attempt: run, round, attempt, arm, status, used, times in seconds, cause, notes.
 
-        `used` marks the attempt that counts: of a finished run the last one that is ok.
+        `used` marks the attempt that counts: of a run the last one that is ok, of a burn-in run (round 0) none.
         """
-        used = {id(attempt) for attempt in self.used}
+        used = {id(attempt) for attempt in self.used if attempt.run.round > 0}
         return pd.DataFrame(
             [_row(attempt, id(attempt) in used, self._names) for attempt in self.tries], columns=COLUMNS
         )
@@ -69,7 +69,7 @@ class LoadedSweep:
     @cached_property
     def steps(self) -> pd.DataFrame:
         """All step series that count: run, round, arm and, from the logs, step, rank, step_s, end_s ..."""
-        frames = [self.step_frame(attempt) for attempt in self.used]
+        frames = [self.step_frame(attempt) for attempt in self.used if attempt.run.round > 0]
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["run", "step", "step_s"])
 
     @cached_property

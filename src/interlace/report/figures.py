@@ -25,7 +25,9 @@ def write_figures(loaded: LoadedSweep) -> list[Path]:
     path = loaded.sweep_dir.path / "figures" / "drift.svg"
     path.parent.mkdir(exist_ok=True)
     temporary = path.with_name(".drift.svg")
-    _drift(points, loaded.analysis.drift).save(str(temporary), format="svg")
+    first, last = loaded.window
+    title = f"Every run beside the mean of its arm, steps {first} to {last}"
+    _drift(points, loaded.analysis.drift, title).save(str(temporary), format="svg")
     temporary.replace(path)
     return [path]
 
@@ -45,14 +47,14 @@ def drift_points(loaded: LoadedSweep) -> pd.DataFrame:
     return pd.DataFrame({"arm": frame["arm"], "minutes": minutes, "off_pct": off})
 
 
-def _drift(points: pd.DataFrame, drift: float | None) -> Any:
+def _drift(points: pd.DataFrame, drift: float | None, said: str) -> Any:
     """Draw runs over time, every arm around its own mean, and the fitted line where there is one (methodology 4.8)."""
     try:
         import altair as alt  # noqa: PLC0415 (an extra)
         import vl_convert  # noqa: F401, PLC0415 (altair draws with it)
     except ImportError as error:
         raise UsageError(f"figures need {error.name}: pip install 'interlace[figures]'") from error
-    title = alt.Title("Every run beside the mean of its arm")
+    title = alt.Title(said)
     if drift is not None:
         title.subtitle = f"dashed: the drift that all arms share, {100.0 * np.expm1(drift):+.1f} % over the sweep"
     dots = (
