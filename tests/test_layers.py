@@ -19,7 +19,7 @@ LAYERS = [
     {"monitor", "source", "history"},
     {"rank", "config", "sweepfile", "records", "lanes", "arms", "plan", "compare"},
     {"gate", "node", "launch", "slurm", "environments"},
-    {"checkout", "doctor", "submission"},
+    {"checkout", "working_tree", "doctor", "submission"},
     {"lane", "loaded", "placements"},
     {"analyse", "pool", "traced"},
     {"extend", "report"},

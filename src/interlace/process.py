@@ -60,6 +60,8 @@ def start(argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Path, 
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
+            if not cwd.is_dir():
+                raise LaunchError(f"cannot start {argv[0]!r}: there is no folder {cwd} (workload.cwd)") from error
             raise LaunchError(f"cannot start {argv[0]!r} in {cwd}: {error.strerror}") from error
     return Child(popen, time.time(), env.get(MARKER, ""))
 

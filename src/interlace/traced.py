@@ -66,14 +66,21 @@ def _judged(name: str, part: _Part, step_ms: float | None) -> Diagnosis:
 def _parted(name: str, files: Sequence[Path]) -> list[_Part]:
     """Read the files and part them into jobs, in none of which a rank comes twice."""
     ranks = [measure(read_trace(path)) for path in files]
-    if _differ(ranks):
+    by_folder = _grouped([path.parent for path in files], ranks)
+    if _differ(ranks) and (len(by_folder) == 1 or all(one.rank is not None for one in ranks)):
         return [_Part(name, ranks)]
-    folders: dict[Path, list[RankMetrics]] = {}
-    for path, one in zip(files, ranks, strict=True):
-        folders.setdefault(path.parent, []).append(one)
-    if len(folders) > 1 and all(map(_differ, folders.values())):
-        return [_Part(name, group) for name, group in zip(_names(list(folders)), folders.values(), strict=True)]
+    above = _grouped([path.parent.parent for path in files], ranks) if len(by_folder) == len(files) else {}
+    for groups in (above, by_folder):
+        if len(groups) > 1 and all(map(_differ, groups.values())):
+            return [_Part(name, group) for name, group in zip(_names(list(groups)), groups.values(), strict=True)]
     return [_Part(name, [one]) for name, one in zip(_names(files), ranks, strict=True)]
+
+
+def _grouped(folders: Sequence[Path], ranks: Sequence[RankMetrics]) -> dict[Path, list[RankMetrics]]:
+    groups: dict[Path, list[RankMetrics]] = {}
+    for folder, one in zip(folders, ranks, strict=True):
+        groups.setdefault(folder, []).append(one)
+    return groups
 
 
 def _differ(ranks: Sequence[RankMetrics]) -> bool:

@@ -118,20 +118,40 @@ def test_a_range_is_a_ladder_with_its_start_as_the_baseline(tmp_path: Path, repo
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["workload.cwd={repo}"], "workload.cwd={repo} is in the working tree of source.repo, which every commit"),
-        (["workload.command=python {repo}/train.py"], "give it as in the checkout, {{worktree}}/train.py"),
+        (["workload.cwd={repo}"], "runs train.py in workload.cwd={repo}, a file of the working tree of source.repo"),
+        (["workload.command=python {repo}/train.py"], "give {{worktree}}/train.py, or its path from the top"),
+        (["workload.command=python {link}/train.py"], "give {{worktree}}/train.py, or its path from the top"),
+        (["workload.command=python -m train", "workload.cwd={repo}"], "runs train.py in workload.cwd={repo}"),
     ],
 )
 def test_commits_are_not_measured_from_the_working_tree(
     tmp_path: Path, repo: Path, more: list[str], message: str
 ) -> None:
-    more = [argument.format(repo=repo) for argument in more]
+    link = tmp_path / "link"
+    link.symlink_to(repo)
+    more = [argument.format(repo=repo, link=link) for argument in more]
 
     ended = interlace("sweep", "workload=command", *commits(tmp_path, repo), "commit=HEAD~2,HEAD", *more, cwd=tmp_path)
 
     assert ended.returncode == 2
     assert message.format(repo=repo) in ended.stderr
     assert not (tmp_path / "outputs").exists()
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["workload.command=python {{worktree}}/train.py", "workload.cwd={repo}/src"],
+        ["workload.command=python {repo}/harness.py"],
+    ],
+)
+def test_what_no_commit_has_may_lie_in_the_working_tree(tmp_path: Path, repo: Path, more: list[str]) -> None:
+    (repo / "harness.py").write_text("")
+    more = [argument.format(repo=repo) for argument in more]
+
+    ended = interlace("plan", "workload=command", *commits(tmp_path, repo), "commit=HEAD~2,HEAD", *more, cwd=tmp_path)
+
+    assert ended.returncode == 0, ended.stderr
 
 
 @pytest.mark.slow

@@ -75,6 +75,24 @@ def test_two_folders_with_the_same_ranks_are_two_jobs_with_a_step_time_each(tmp_
     assert "--step-ms 0.9: there are 2 jobs (before, after); give a number for each" in capsys.readouterr().err
 
 
+def test_traces_that_say_no_rank_are_one_job_in_one_folder_only(tmp_path: Path, capsys: Output) -> None:
+    folders = [str(plain().written(tmp_path / name / "trace.json").parent) for name in ("one", "other")]
+
+    assert main(["trace", *folders, "--json"]) == 0
+
+    assert [json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()] == ["one", "other"]
+
+
+def test_two_jobs_may_have_a_folder_for_each_rank(tmp_path: Path, capsys: Output) -> None:
+    files = [plain(rank, world=2).written(tmp_path / job / f"rank{rank}" / "trace.json")
+             for job in ("before", "after") for rank in (0, 1)]  # fmt: skip
+
+    assert main(["trace", *(str(path.parent) for path in files), "--step-ms", "0.9,0.8", "--json"]) == 0
+
+    jobs = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(job["name"], len(job["ranks"])) for job in jobs] == [("before", 2), ("after", 2)]
+
+
 def test_a_folder_for_each_rank_is_one_job(tmp_path: Path, capsys: Output) -> None:
     folders = [str(plain(rank, world=2).written(tmp_path / f"rank{rank}" / "trace.json").parent) for rank in (0, 1)]
 

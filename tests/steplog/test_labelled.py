@@ -70,6 +70,7 @@ TWICE = [*range(10), *range(10)]
         pytest.param(steps_of(TWICE, lambda n: f"[{n}] "), id="batches in brackets"),
         pytest.param(steps_of(TWICE, lambda n: f"{n:02d}:30:01 "), id="the time of the day"),
         pytest.param(steps_of([0, 1] * 10, lambda n: f"{n}: "), id="two numbers in alternation"),
+        pytest.param("".join(f"{n // 6}: step={n % 6} step_s=0.4\n" for n in range(18)), id="epochs that count anew"),
         pytest.param(log_of(lambda _step, _rank: "0: ", range(1)), id="one of them"),
         pytest.param(log_of(lambda _step, rank: f"{40 + 3 * rank}: ", range(2)), id="not from 0 on"),
     ],
@@ -78,7 +79,7 @@ def test_other_numbers_are_none(read_text: ReadText, text: str) -> None:
     log = read_text(text)
 
     assert list(by_rank(log)) == [-1]
-    assert len(rows(log)) == (6 if "iteration begins" in text else text.count("\n"))
+    assert len(rows(log)) == (6 if "iteration begins" in text or "step=0 step_s=0.4\n1" in text else text.count("\n"))
 
 
 @pytest.mark.parametrize("own", ["rank={} ", "[rank{}]: ", "[rank {}] ", "[default{}]:"])
@@ -93,6 +94,31 @@ def test_what_a_line_itself_says_is_its_rank(read_text: ReadText, own: str) -> N
 
     assert sorted(by_rank(log)) == list(range(8))
     assert by_rank(log)[5] == [(step, 0.9) for step in range(1, 7)]
+
+
+def test_several_ranks_behind_one_label_are_not_one(read_text: ReadText) -> None:
+    """A task of srun a node, ranks that do not say which they are in each."""
+    times = {(node, local): 0.9 if (node, local) == (1, 0) else 0.4 for node in (0, 1) for local in (0, 1)}
+
+    log = read_text("".join(f"{n}: step={s} step_s={t}\n" for s in range(1, 9) for (n, _), t in times.items()))
+
+    assert by_rank(log) == {-1: [(step, 0.9) for step in range(1, 9)]}
+
+
+def test_two_records_on_one_line_leave_a_label_nothing_to_name(read_text: ReadText) -> None:
+    lines = [f"{rank}: step={step} step_s=0.{4 + rank}\n" for step in range(1, 9) for rank in (0, 1)]
+    lines[2:4] = [f"{lines[2].strip()}{lines[3]}"]
+
+    assert list(by_rank(read_text("".join(lines)))) == [-1]
+
+
+def test_a_bar_that_all_ranks_draw_is_none_of_theirs(read_text: ReadText) -> None:
+    bars = "".join(
+        f"{rank}: train: {n:3d}%|##| {n}/100 [00:{n // 2:02d}<00:50, {2 - rank}.00it/s]\n"
+        for n in range(1, 50) for rank in (0, 1)
+    )  # fmt: skip
+
+    assert list(by_rank(read_text(bars))) == [-1]
 
 
 def test_an_error_shows_the_line_as_it_stands_in_the_file(read_text: ReadText) -> None:

@@ -106,6 +106,16 @@ def test_ranks_that_log_other_values_are_no_validation(
     assert "validation_rows" not in codes(log.notes)
 
 
+def test_of_ranks_without_a_name_none_is_left_out_for_a_value_of_its_own(read_text: ReadText) -> None:
+    times = (0.9, 0.6, 0.5, 0.4)
+    made = [{"step": step, "step_s": time, "loss": 1.5, **({"eval_acc": 0.5} if time == 0.4 and step % 5 == 0 else {})}
+            for step in range(1, 21) for time in times]  # fmt: skip
+
+    log = read_text("".join(f"{_line(row)}\n" for row in made))
+
+    assert rows(log) == [(step, 0.9) for step in range(1, 21)]
+
+
 def test_a_clock_that_runs_on_through_a_validation_keeps_its_rows(read_text: ReadText) -> None:
     made = [training(1, end_s=0.4), training(2, end_s=0.8), {"step": 2, "step_s": 9.0, "end_s": 9.8, "val_loss": 1.0}]
     text = "".join(f"{json.dumps(row)}\n" for row in [*made, training(3, end_s=10.2)])

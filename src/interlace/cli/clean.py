@@ -34,6 +34,9 @@ def run(argv: list[str]) -> int:
         return 0
     repo, cache_dir, yes = _arguments(argv)
     worktrees = list_worktrees(repo, cache_dir)
+    missing = [path for path in (repo, cache_dir) if path is not None and not path.is_dir()]
+    if missing and not worktrees:  # those of a repository that was removed are still found by its path
+        raise UsageError(f"{missing[0]}: there is no such folder, and no worktree of it")
     sizes_mib = {worktree.path: _size_mib(worktree.path) for worktree in worktrees}
     for worktree in worktrees:
         sys.stdout.write(_line(worktree, sizes_mib[worktree.path]))
@@ -53,8 +56,6 @@ def _arguments(argv: list[str]) -> tuple[Path | None, Path | None, bool]:
         name, _, value = argument.partition("=")
         if name in {"repo", "cache_dir"} and value:
             paths[name] = Path(value).expanduser()
-            if not paths[name].is_dir():
-                raise UsageError(f"{argument}: there is no such folder")
         elif argument != "--yes":
             raise UsageError(f"clean does not know {argument!r}; it takes repo=PATH, cache_dir=PATH and --yes")
     return paths.get("repo"), paths.get("cache_dir"), "--yes" in argv

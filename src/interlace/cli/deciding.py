@@ -20,16 +20,13 @@ from interlace.launch import build_launch
 from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout, refuse_several_tasks
 from interlace.slurm.steps import nodes_of, other_nodes
 from interlace.steplog import Tail
+from interlace.working_tree import WORKTREE, refuse_working_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from interlace.schema import Arm, Request, Sweep
-    from interlace.settings import SweepConfig, WorkloadConfig
-
-WORKTREE = "{worktree}"
-"""What stands for an arm's checkout in commands and folders."""
-CODE = (".py", ".sh")
+    from interlace.settings import SweepConfig
 
 
 def decide(request: Request) -> Sweep:
@@ -82,27 +79,7 @@ def _check(arm: Arm) -> None:
     cwd = arm.config.workload.cwd
     if cwd is not None and not cwd.startswith(WORKTREE) and not Path(cwd).is_dir():
         raise ConfigError(f"workload.cwd={cwd}: there is no such folder")
-    if arm.config.commit and arm.config.source.repo:
-        _refuse_the_working_tree(arm.config.workload, Path(arm.config.source.repo))
-
-
-def _refuse_the_working_tree(workload: WorkloadConfig, repo: Path) -> None:
-    """Refuse to run the user's working tree in place of the checkout of an arm that is a commit."""
-    if workload.cwd is not None and _inside(workload.cwd, repo):
-        raise ConfigError(
-            f"workload.cwd={workload.cwd} is in the working tree of source.repo, which every commit would then run; "
-            f"leave it out (each arm runs in its own checkout), or give {WORKTREE}/FOLDER"
-        )
-    for word in shlex.split(workload.command or ""):
-        if os.path.isabs(word) and word.endswith(CODE) and _inside(word, repo):  # noqa: PTH117 (no path of ours)
-            raise ConfigError(
-                f"workload.command runs {word}, which is in the working tree of source.repo: every commit would run "
-                f"that one file; give it as in the checkout, {WORKTREE}/{os.path.relpath(word, repo)}"
-            )
-
-
-def _inside(path: str, folder: Path) -> bool:
-    return Path(path).resolve().is_relative_to(folder.resolve())
+    refuse_working_tree(arm)
 
 
 def _check_launchers(config: SweepConfig) -> None:

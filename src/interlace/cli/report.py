@@ -61,10 +61,12 @@ def _figures(loaded: LoadedSweep, *, asked: bool) -> list[Path]:
 
     try:
         return write_figures(loaded)
-    except UsageError:
-        if asked:
+    except (UsageError, OSError) as error:
+        if not asked:
+            return []  # no altair, no right to write: the figure itself says of which steps it is
+        if isinstance(error, UsageError):
             raise
-        return []  # altair is not here; the figure says of which steps it is
+        raise UsageError(f"{loaded.sweep_dir.path}/figures cannot be written: {error.strerror}") from error
 
 
 def _window(text: str | None) -> tuple[int, int] | None:

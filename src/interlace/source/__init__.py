@@ -19,7 +19,7 @@ from interlace.source.imports import prove_import, pythonpath
 from interlace.source.lfs import lfs_pointers
 from interlace.source.place import default_cache_dir
 from interlace.source.repository import Repository, open_repository
-from interlace.source.revisions import Commit, expand_range, resolve_commit
+from interlace.source.revisions import Commit, expand_range, has_file, resolve_commit
 from interlace.source.setup import changed_by_setup, run_setup
 from interlace.source.submodules import Submodules, parse_submodule_status
 from interlace.source.worktrees import (
@@ -42,6 +42,7 @@ __all__ = [
     "default_cache_dir",
     "dirty_message",
     "expand_range",
+    "has_file",
     "hold_worktrees",
     "lfs_pointers",
     "list_worktrees",

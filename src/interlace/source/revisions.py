@@ -32,6 +32,11 @@ class Commit:
     committed_at: float
 
 
+def has_file(repo: Path, sha: str, place: str) -> bool:
+    """Tell whether a commit has a file of this name, given from the top of the repository."""
+    return run_git(repo, "cat-file", "-e", f"{sha}:{place}").ok
+
+
 def resolve_commit(repo: Path, revision: str) -> Commit:
     """Return the commit that a revision names; a tag gives the commit it points to.
 

@@ -1,13 +1,14 @@
 """Labels that a launcher puts in front of every line (`srun -l`, `mpirun --tag-output`, `mpiexec -l`) name ranks.
 
 A number in front of a line can be many things: a line's own, an epoch's, a batch's, an hour. It is taken for a rank
-only where nothing else in the log says one, and where the rows of all labels have the same step numbers, as ranks do.
+only where nothing else in the log says one, and where all have the same steps, in turn, as ranks do.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _LABELLED_SHARE = 0.9
 """Of the lines; a launcher's own messages have no label."""
 _SHARED_STEPS = 0.5
 """Of all steps; ranks print the same ones, but for those at the end of a log that was cut."""
+_REPEATED = 1.5
+"""How often a label may have a step, on average: a resumed run prints some again, several ranks behind one all."""
 _A_RANKS_OWN = re.compile(
     r"\[(?:default|rank|train|trainer|worker)[ _]?\d+\]|\brank\w*[\"']?\s*[=: ]\s*\d", re.IGNORECASE
 )
@@ -52,13 +55,22 @@ class Labelled:
         """Give each row the rank in front of its line, or leave them all as they are where that cannot be one."""
         if not self._labels or any(row.rank >= 0 or row.step is None or row.line not in self._labels for row in rows):
             return rows
-        steps = defaultdict(set)
-        for row in rows:
-            steps[self._labels[row.line]].add(row.step)
-        shared = set.intersection(*steps.values()) if steps else set()
-        if len(shared) < _SHARED_STEPS * len(set().union(*steps.values())):
+        labels = [self._labels[row.line] for row in rows]
+        if len({row.line for row in rows}) < len(rows) or not _are_ranks(labels, [row.step for row in rows]):
             return rows
-        return [row._replace(rank=self._labels[row.line]) for row in rows]
+        return [row._replace(rank=label) for row, label in zip(rows, labels, strict=True)]
+
+
+def _are_ranks(labels: list[int], steps: list[int | None]) -> bool:
+    """Whether all labels have the same steps, each once, and take turns: epochs and folds come one after another."""
+    by_label = defaultdict(list)
+    for label, step in zip(labels, steps, strict=True):
+        by_label[label].append(step)
+    different = {label: set(of_label) for label, of_label in by_label.items()}
+    shared, every = set.intersection(*different.values()), set().union(*different.values())
+    once = all(len(of_label) <= _REPEATED * len(different[label]) for label, of_label in by_label.items())
+    turns = sum(before != after for before, after in pairwise(labels))
+    return len(by_label) > 1 and once and turns >= 2 * len(by_label) and len(shared) >= _SHARED_STEPS * len(every)
 
 
 def _form_in(head: str) -> re.Pattern[str] | None:

@@ -52,7 +52,9 @@ def read(path: str | Path, reader: str = "auto", pattern: str | None = None, uni
     labelled = Labelled(records_of(path), head)
     watched = Watched(labelled)
     parsed = chosen.parse(watched, options)
-    rows = labelled.ranked(watched.marked(parsed.rows))
+    rows = watched.marked(parsed.rows)
+    if chosen not in registry.BARS:  # these have put the drawings of all ranks together
+        rows = labelled.ranked(rows)
     if any(row.rank >= 0 for row in rows):
         parsed.remarks.withdraw("rank_unknown")
     return _assembled(path, head, chosen, why, replace(parsed, rows=rows))

@@ -19,13 +19,13 @@ def without_validation(rows: list[Row], remarks: Remarks) -> list[Row]:
     """Leave out rows that say the step of the row before again, with a key of validation that no other row has.
 
     A step that stands once is a step, whatever its row holds; so is every row of a log whose times are a clock's, and
-    every row where half of all say a step again: these are ranks.
+    every row where others say a step again, too, or half of all do: these are ranks.
     """
     again = _again(rows)
     trained = {key for row, repeats in zip(rows, again, strict=True) if not repeats for key in row.extra or ()}
     validation = {key for row in rows for key in row.extra or () if key not in trained and _is_of_validation(key)}
     left = [repeats and not validation.isdisjoint(row.extra or ()) for row, repeats in zip(rows, again, strict=True)]
-    if not any(left) or 2 * sum(left) > len(rows) - sum(left):
+    if not any(left) or left != again or 2 * sum(left) > len(rows) - sum(left):
         return rows
     shown = ", ".join(f"`{key}`" for key in sorted(validation)[:2])
     remarks.note("validation_rows", f"{sum(left)} rows that say a step again, with {shown}, were left out")
