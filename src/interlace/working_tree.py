@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from interlace import source
 from interlace.errors import ConfigError
+from interlace.launch import WORKTREE
 
 if TYPE_CHECKING:
     from interlace.schema import Arm
 
-WORKTREE = "{worktree}"
-"""What stands for an arm's checkout in commands and folders."""
 CODE = (".py", ".sh")
+FROM_THE_TOP = "its path from the top of the repository, where the command runs"
+WITHOUT_CWD = "leave workload.cwd out: each arm runs in its own checkout"
 
 
 def refuse_working_tree(arm: Arm) -> None:
@@ -29,15 +30,17 @@ def refuse_working_tree(arm: Arm) -> None:
     top = Path(repo).resolve()
     folder = Path(workload.cwd) if workload.cwd is not None and not workload.cwd.startswith(WORKTREE) else None
     for word in _code_in(shlex.split(workload.command or "")):
-        if Path(word).is_absolute() or folder is not None:
-            path = Path(folder or "/", word).resolve()
-            place = path.relative_to(top).as_posix() if path.is_relative_to(top) else None
-            if place is not None and source.has_file(top, arm.sha, place):
-                cwd = "" if Path(word).is_absolute() else f" in workload.cwd={workload.cwd}"
-                raise ConfigError(
-                    f"workload.command runs {word}{cwd}, a file of the working tree of source.repo: every commit would "
-                    f"run that one; give {WORKTREE}/{place}, or {_shorter(word, workload.cwd)}"
-                )
+        absolute = Path(word).is_absolute()
+        if not absolute and folder is None:
+            continue
+        path = Path(folder or "/", word).resolve()
+        place = path.relative_to(top).as_posix() if path.is_relative_to(top) else None
+        if place is not None and source.has_file(top, arm.sha, place):
+            where, instead = ("", FROM_THE_TOP) if absolute else (f" in workload.cwd={workload.cwd}", WITHOUT_CWD)
+            raise ConfigError(
+                f"workload.command runs {word}{where}, a file of the working tree of source.repo: every commit would "
+                f"run that one; give {WORKTREE}/{place}, or {instead}"
+            )
 
 
 def _code_in(words: list[str]) -> list[str]:
@@ -45,9 +48,3 @@ def _code_in(words: list[str]) -> list[str]:
     modules = [module.replace(".", "/") for option, module in pairwise(words) if option == "-m"]
     as_files = [f"{module}{end}" for module in modules for end in (".py", "/__main__.py")]
     return [*(word for word in words if word.endswith(CODE)), *as_files]
-
-
-def _shorter(word: str, cwd: str | None) -> str:
-    if cwd is None or Path(word).is_absolute():
-        return "its path from the top of the repository, where the command runs"
-    return "leave workload.cwd out: each arm runs in its own checkout"

@@ -11,6 +11,7 @@ from interlace.compare.step_notes import settling_notes, slow_notes
 from interlace.files import read_json
 from interlace.records import TOO_SHORT
 from interlace.stats.run import is_of_window
+from interlace.steplog.reading import OWN
 from interlace.wording import first_of, sharing, sharing_kind
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-
-OWN = b"interlace rank:"
 HEAD_BYTES = 1 << 16
 
 
@@ -91,8 +90,8 @@ def _evidence(path: Path, record: RunRecord) -> str:
 def _trainers_bytes(path: Path) -> int:
     """Return how much of a run's output is the trainer's, and not said by our own wrapper at the start."""
     with path.open("rb") as file:
-        own = sum(len(line) for line in file.read(HEAD_BYTES).splitlines(keepends=True) if line.startswith(OWN))
-    return path.stat().st_size - own
+        lines = file.read(HEAD_BYTES).splitlines(keepends=True)
+    return path.stat().st_size - sum(len(line) for line in lines if line.startswith(OWN.encode()))
 
 
 def _outputs(path: Path) -> list[str]:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from interlace.arms import build_sweep
 from interlace.checkout import range_axis, resolve_commits
 from interlace.errors import ConfigError, UsageError
-from interlace.launch import build_launch
+from interlace.launch import WORKTREE, build_launch
 from interlace.slurm.environment import inside_job, on_node_of_job, refuse_layout, refuse_several_tasks
 from interlace.slurm.steps import nodes_of, other_nodes
 from interlace.steplog import Tail
-from interlace.working_tree import WORKTREE, refuse_working_tree
+from interlace.working_tree import refuse_working_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,17 +46,18 @@ def absolute(config: SweepConfig) -> SweepConfig:
     """Make every path absolute, once: a sweep may be resumed from another folder."""
     workload, source = config.workload, config.source
     here = None if source.repo else str(Path.cwd())
+    cwd = workload.cwd if workload.cwd and workload.cwd.startswith(WORKTREE) else _full(workload.cwd) or here
     return replace(
         config,
         output_dir=_full(config.output_dir) or config.output_dir,
-        workload=replace(workload, cwd=_full(workload.cwd) or here, python=_full_program(workload.python)),
+        workload=replace(workload, cwd=cwd, python=_full_program(workload.python)),
         source=replace(source, repo=_full(source.repo), cache_dir=_full(source.cache_dir)),
         ranks=replace(config.ranks, config_file=_full(config.ranks.config_file)),
     )
 
 
 def _full(path: str | None) -> str | None:
-    return path if path is None or path.startswith(WORKTREE) else str(Path(path).expanduser().absolute())
+    return None if path is None else str(Path(path).expanduser().absolute())
 
 
 def _full_program(program: str | None) -> str | None:

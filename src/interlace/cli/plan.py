@@ -113,8 +113,9 @@ def _commands(sweep: Sweep, plan: Plan) -> list[str]:
 
 def _environment(arm: Arm, launch: Launch) -> list[str]:
     """Return, as arguments of env(1), the variables that the configuration sets or takes away."""
-    threads = {} if arm.config.ranks.omp_num_threads is None else {"OMP_NUM_THREADS": None}
-    own = {name: launch.env[name] for name in {**threads, **arm.config.workload.env, **arm.config.env}}
+    config = arm.config
+    threads = () if config.ranks.omp_num_threads is None else ("OMP_NUM_THREADS",)
+    own = {name: launch.env[name] for name in (*threads, *config.workload.env, *config.env)}
     removed = [word for name, value in own.items() if value is None for word in ("-u", name)]
     words = [*removed, *(f"{name}={value}" for name, value in own.items() if value is not None)]
     return ["env", *words] if words else []

@@ -73,11 +73,9 @@ def words(arm: str, found: BreakEven, *, faster: bool) -> str:
         price = f"{price} with warm caches, {_price(found.cold_once_s)} in its first run"
     if not faster or found.gain_s <= 0:
         return f"{arm} pays once: {price}; no gain per step is shown that would pay it back"
-    steps = f"{_steps(found.once_s, found.gain_s)}"
+    steps = f"{_steps(found.once_s, found.gain_s)} steps"
     if found.cold_once_s is not None:
-        steps = f"{steps} steps, or {_steps(found.cold_once_s, found.gain_s)} of a first run"
-    else:
-        steps = f"{steps} steps"
+        steps = f"{steps}, or {_steps(found.cold_once_s, found.gain_s)} of a first run"
     return f"{arm} pays once: {price}; it gains {1000.0 * found.gain_s:.3g} ms a step: paid after {steps} or so"
 
 

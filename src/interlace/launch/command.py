@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 WRAPPER = ("-P", "-m", "interlace.rank", "--")
 """Interlace's per-rank wrapper; -P keeps the current folder from shadowing the standard library."""
 
+WORKTREE = "{worktree}"
+"""What stands for an arm's checkout in commands, folders and variables."""
 HOOK = Path(__file__).parents[1] / "rank" / "hook"
 """Folder of the start-up hook for ranks that do not go through the wrapper."""
 
@@ -56,8 +58,8 @@ def build_launch(
     places = {"run_dir": str(run_dir)} | ({"worktree": str(worktree)} if worktree else {})
     own = {**config.workload.env, **config.env}
     filled = f"{config.workload.command} {config.workload.cwd} {config.measure.log} {own}"
-    if worktree is None and "{worktree}" in filled:
-        raise ConfigError("{worktree} stands for an arm's checkout, and there is none; give source.repo, or a path")
+    if worktree is None and WORKTREE in filled:
+        raise ConfigError(f"{WORKTREE} stands for an arm's checkout, and there is none; give source.repo, or a path")
     _refuse_two_pinning_layers(config)
     command = rank_command(config.workload, python, places)
     _refuse_two_launchers(config, command)

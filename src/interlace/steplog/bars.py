@@ -12,6 +12,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from interlace.steplog.keys import RANK_WORDS
 from interlace.steplog.model import Row, shorten
 from interlace.steplog.numbers import parse_count
 from interlace.steplog.text import LOST
@@ -37,9 +38,7 @@ _RICH = re.compile(
     r"(?P<desc>Epoch \d+)/\d+\s+[^\w\s]*\s*(?P<n>\d+)/(?P<total>\d+)\s+(?P<elapsed>\d+:\d\d:\d\d)\s+.\s+\S+\s+"
     r"(?P<rate>\d+(?:\.\d+)?)(?P<per>it/s)"
 )
-_RANK = re.compile(
-    r"(?:\[(?:default|rank|train|trainer|worker)\s?_?|(?<![A-Za-z_])rank[ =_:#]?\s?)(\d+)\]?:?", re.IGNORECASE
-)
+_RANK = re.compile(rf"(?:\[(?:{RANK_WORDS})\s?_?|(?<![A-Za-z_])rank[ =_:#]?\s?)(\d+)\]?:?", re.IGNORECASE)
 _OTHER_WORK = re.compile(
     r"(?<![a-z])(?:eval|valid|val\b|test|predict|infer|map|filter|load|download|fetch|tokeni|generat|sav|sanity"
     r"|prepar|process|extract|upload|read|build|cach|pars|conver|collect|comput|pack|group|resolv|import|quanti)",

@@ -18,6 +18,9 @@ STEP_KEYS = (
 """Counters, the global ones first: a per-epoch counter starts again and again."""
 
 RANK_KEYS = ("rank", "global_rank")
+RANK_WORDS = "default|rank|train|trainer|worker"
+"""What launchers write before a rank's number in brackets, in front of its lines; for regular expressions."""
+
 END_KEYS = ("end_s", "t_s", "elapsed_s", "elapsed_time_s")
 RUN_CLOCK_KEYS = ("_runtime",)
 """Clocks of a tracker: they run on through everything, so they count only where no step time is logged."""

@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from interlace.steplog.keys import NOT_TRAINING, STEP_KEYS, TimeKey, is_count, normal, time_key
+from interlace.steplog.keys import NOT_TRAINING, RANK_WORDS, STEP_KEYS, TimeKey, is_count, normal, time_key
 from interlace.steplog.numbers import NUMBER, UNITS, parse_count, parse_number
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _STEP = re.compile(
     re.IGNORECASE,
 )
 _RANK = re.compile(
-    r"(?<![A-Za-z_])\[(?:default|rank|train|trainer|worker)\s?_?(?P<a>\d+)\](?P<prefix>:)?"
+    rf"(?<![A-Za-z_])\[(?:{RANK_WORDS})\s?_?(?P<a>\d+)\](?P<prefix>:)?"
     r"|(?<![\w./])(?:global_)?rank[\"']?\s*[=:# ]\s*(?P<b>\d+)(?![\w.])",
     re.IGNORECASE,
 )
@@ -45,6 +45,7 @@ _PAIR = re.compile(
     rf"(?<![\w./])(?P<key>[A-Za-z_]\w*(?:/\w+)*)[\"']?\s*[=:]\s*[\"']?(?P<number>{NUMBER})(?![\w:/%]|[.,]\d)",
     re.IGNORECASE,
 )
+_NO_EXTRA = frozenset({"rank", *STEP_KEYS})
 _EPOCH = re.compile(r"(?<![\w./])epoch\s*[:=\[\s]\s*[\[(]?\s*(\d+)(?![\w.])", re.IGNORECASE)
 ANY_TIME = re.compile(r"step|iter|batch|(?:/|per[_ ])it[\s=:\"']", re.IGNORECASE)
 _SPLIT = re.compile(
@@ -209,7 +210,7 @@ def extras_in(text: str, taken: set[str]) -> dict[str, float]:
         found["epoch"] = float(epoch[1])
     for match in _PAIR.finditer(text):
         key = match["key"]
-        if key in taken or key.lower().removeprefix("train/") in {"rank", *STEP_KEYS} or key in found:
+        if key in taken or key.lower().removeprefix("train/") in _NO_EXTRA or key in found:
             continue
         value = parse_number(match["number"], count=is_count(key)).value
         if value is not None:

@@ -11,6 +11,8 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from interlace.steplog.keys import RANK_WORDS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -28,9 +30,7 @@ _SHARED_STEPS = 0.5
 """Of all steps; ranks print the same ones, but for those at the end of a log that was cut."""
 _REPEATED = 1.5
 """How often a label may have a step, on average: a resumed run prints some again, several ranks behind one all."""
-_A_RANKS_OWN = re.compile(
-    r"\[(?:default|rank|train|trainer|worker)[ _]?\d+\]|\brank\w*[\"']?\s*[=: ]\s*\d", re.IGNORECASE
-)
+_A_RANKS_OWN = re.compile(rf"\[(?:{RANK_WORDS})[ _]?\d+\]|\brank\w*[\"']?\s*[=: ]\s*\d", re.IGNORECASE)
 
 
 class Labelled:

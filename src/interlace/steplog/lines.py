@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from interlace.steplog.dates import unix_s_in
 from interlace.steplog.facts import facts_in
-from interlace.steplog.keys import is_count
+from interlace.steplog.keys import RANK_WORDS, is_count
 from interlace.steplog.model import Kind, Options, Parsed, Remarks, Row, Unit, shorten
 from interlace.steplog.numbers import NUMBER, UNITS, parse_count, parse_duration, parse_number
 from interlace.steplog.shapes import WHY_ODD, Shapes
@@ -36,7 +36,7 @@ KEPT_CHARS = 1 << 16
 AT = "at"
 """Among a record's groups: the date in front of it, in unix seconds."""
 _TAKEN = {*TIMES, *CLOCKS, "step", "rank", "unit", AT}
-_RANK = re.compile(r"\[(?:default|rank|train|trainer|worker)\s?_?(\d+)\]", re.IGNORECASE)
+_RANK = re.compile(rf"\[(?:{RANK_WORDS})\s?_?(\d+)\]", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,17 @@ def without_validation(rows: list[Row], remarks: Remarks) -> list[Row]:
     every row where others say a step again, too, or half of all do: these are ranks.
     """
     again = _again(rows)
-    trained = {key for row, repeats in zip(rows, again, strict=True) if not repeats for key in row.extra or ()}
-    validation = {key for row in rows for key in row.extra or () if key not in trained and _is_of_validation(key)}
-    left = [repeats and not validation.isdisjoint(row.extra or ()) for row, repeats in zip(rows, again, strict=True)]
-    if not any(left) or left != again or 2 * sum(left) > len(rows) - sum(left):
+    repeats = [row for row, is_repeat in zip(rows, again, strict=True) if is_repeat]
+    steps = [row for row, is_repeat in zip(rows, again, strict=True) if not is_repeat]
+    if not repeats or 2 * len(repeats) > len(steps):
+        return rows
+    validation = {key for row in repeats for key in row.extra or () if _is_of_validation(key)}
+    validation -= {key for row in steps for key in row.extra or ()}
+    if any(validation.isdisjoint(row.extra or ()) for row in repeats):
         return rows
     shown = ", ".join(f"`{key}`" for key in sorted(validation)[:2])
-    remarks.note("validation_rows", f"{sum(left)} rows that say a step again, with {shown}, were left out")
-    return [row for row, out in zip(rows, left, strict=True) if not out]
+    remarks.note("validation_rows", f"{len(repeats)} rows that say a step again, with {shown}, were left out")
+    return steps
 
 
 def _again(rows: list[Row]) -> list[bool]:

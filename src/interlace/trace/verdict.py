@@ -124,7 +124,7 @@ def _judge(
 ) -> Diagnosis:
     steps = ranks[judged].steps
     profiled_ms = median(steps, lambda one: one.window_ms)
-    strange = _strange(steps, step_ms, limits)
+    strange = _strange(steps, profiled_ms, step_ms, limits)
     parts = _parts(steps, profiled_ms if step_ms is None or strange else step_ms)
     whole = sum(parts.values())
     busy = min(1.0, median(steps, lambda one: one.busy_ms) / whole) if whole > 0 else 0.0
@@ -135,15 +135,15 @@ def _judge(
     return Diagnosis(
         name, ranks, judged, step_ms, profiled_ms, parts, busy,
         (findings[0].kind if findings else bound) if works else None,
-        tuple(findings), met, tuple(_doubts(ranks, judged, met, step_ms, limits)),
+        tuple(findings), met,
+        (*(_of_profiler(profiled_ms, step_ms, strange, limits) if works else ()), *_doubts(ranks, judged, met, limits)),
     )  # fmt: skip
 
 
-def _strange(steps: Sequence[StepMetrics], step_ms: float | None, limits: Limits) -> str | None:
+def _strange(steps: Sequence[StepMetrics], profiled_ms: float, step_ms: float | None, limits: Limits) -> str | None:
     """Say why a step time cannot be that of these steps: the profiler shortens none, and no kernel either."""
     if step_ms is None:
         return None
-    profiled_ms = median(steps, lambda one: one.window_ms)
     compute_ms = median(steps, lambda one: one.parts_ms["compute"])
     if step_ms > limits.speedup * profiled_ms:
         return f"the step as profiled is shorter than without the profiler ({profiled_ms:.4g} ms, {step_ms:.4g} ms)"
@@ -199,13 +199,10 @@ def _findings(
     return found
 
 
-def _doubts(
-    ranks: Sequence[RankMetrics], judged: int, met: Meeting | None, step_ms: float | None, limits: Limits
-) -> list[str]:
-    """Say what makes the numbers less sure."""
-    steps, doubts = ranks[judged].steps, []
-    if any(one.kernels for one in steps):
-        doubts = [*_of_profiler(steps, step_ms, limits), *_of_steps(steps, limits)]
+def _doubts(ranks: Sequence[RankMetrics], judged: int, met: Meeting | None, limits: Limits) -> list[str]:
+    """Say what of the traces themselves makes the numbers less sure."""
+    steps = ranks[judged].steps
+    doubts = _of_steps(steps, limits) if any(one.kernels for one in steps) else []
     if len(ranks) > 1 and met is None and any(step.collectives for rank in ranks for step in rank.steps):
         doubts.append(
             "the ranks have no step with the same collectives in common (another run, other steps, a trace that was"
@@ -223,14 +220,14 @@ def _doubts(
     return doubts
 
 
-def _of_profiler(steps: Sequence[StepMetrics], step_ms: float | None, limits: Limits) -> list[str]:
+def _of_profiler(profiled_ms: float, step_ms: float | None, strange: str | None, limits: Limits) -> list[str]:
     if step_ms is None:
         return [
             "the step time without the profiler is not known: shares are of the profiled step, whose host is slower"
         ]
-    if strange := _strange(steps, step_ms, limits):
+    if strange:
         return [f"{strange}: not the same job or not its usual steps; shares are of the profiled step"]
-    slowdown = median(steps, lambda one: one.window_ms) / step_ms
+    slowdown = profiled_ms / step_ms
     if slowdown <= limits.slowdown:
         return []
     return [f"the profiler made the step {slowdown:.1f} times as long: the idle time's division is rough"]
